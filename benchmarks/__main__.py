@@ -26,9 +26,7 @@ DOCS = Path("docs")
 PAGES = {
     "capture": "capture.md",
     "models": "models.md",
-    "partition": "partition.md",
     "auto": "auto.md",
-    "loops": "loops.md",
     "precision": "precision.md",
     "call_cost": "call-cost.md",
     "operators": "operators.md",
@@ -36,7 +34,6 @@ PAGES = {
     "architectures": "architectures.md",
     "libraries": "libraries.md",
     "first_run": "first-run.md",
-    "batch_sizes": "batch-sizes.md",
     "notebooks": "notebooks-first-run.md",
     "fairness": "fairness.md",
 }
@@ -45,7 +42,7 @@ PAGES = {
 QUICK = ("capture", "models", "auto")
 """The parts that are worth running on tiny models."""
 
-ZOO = ("capture", "models", "partition", "auto")
+ZOO = ("capture", "models", "auto")
 """The parts over all models, which also run on another device and at larger sizes."""
 
 FEW = ("MLP", "dict-in-dict-out", "BERT-base")
@@ -77,7 +74,7 @@ def command(part: str, given: argparse.Namespace, folder: Path) -> list[str]:
     models = given.models or (FEW if given.quick else ())
     if models and part in ZOO:
         words += ["--models", *models]
-    if given.backends and part in {"models", "partition"}:
+    if given.backends and part == "models":
         words += ["--backends", *given.backends]
     if given.backends and part == "auto":
         words += ["--backends", ",".join(given.backends)]

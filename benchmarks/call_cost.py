@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine
+from benchmarks import machine, markdown
 from benchmarks.backends import BACKENDS
 from benchmarks.call_split import Call, candidates
 
@@ -135,6 +135,9 @@ def own_share(times: Times, name: str) -> float | None:
     )
 
 
+_HEAD = "backend | a call, µs | over compiled eager | dispatch | binding | engine | our share"
+
+
 def table(title: str, times: Times, backends: Sequence[str]) -> list[str]:
     """One workload's table in Markdown."""
     guards, aot = times.median("guards"), times.difference("aot", "guards")
@@ -147,23 +150,22 @@ def table(title: str, times: Times, backends: Sequence[str]) -> list[str]:
             f"Dynamo's guards and bytecode {guards:.1f} µs; AOTAutograd's wrapper {aot:.1f} µs."
         ),
         "",
-        "| backend | a call, µs | over compiled eager | dispatch | binding | engine | our share |",
-        "|---|---|---|---|---|---|---|",
     ]
+    rows = []
     for name in backends:
         if name in times.missing:
-            lines.append(f"| {name} | {times.missing[name]} | | | | | |")
+            rows.append([name, times.missing[name], *[""] * 5])
             continue
         share = own_share(times, name)
-        cells = [
+        row = [
             name,
             _us(times, name).removesuffix(" µs"),
             f"{times.difference(name, 'torch eager'):+.1f}",
             *_split(times, name),
             "" if share is None else f"{share:.1f}{'' if share <= GOAL else ' (missed)'}",
         ]
-        lines.append(f"| {' | '.join(cells)} |")
-    return [*lines, ""]
+        rows.append(row)
+    return [*lines, markdown.table(_HEAD, rows), ""]
 
 
 def _split(times: Times, name: str) -> tuple[str, str, str]:

@@ -229,8 +229,7 @@ def main() -> None:
                     budget=arguments.budget,
                 )
                 done.append(found)
-                packed.add(found.to_dict())
-                packed.save()
+                packed.keep(found.to_dict())
     page = document(done)
     if arguments.write:
         arguments.write.write_text(page, encoding="utf-8")

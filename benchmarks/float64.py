@@ -1,15 +1,15 @@
-"""What is wrong with results, where the same in float64 says so, too."""
+"""What is wrong with results, where the same in float64 or with other rounding says so, too."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
+
 from dynamo_ext.numerics import higher_precision, tolerance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    import torch
 
 
 def disagreement(
@@ -34,3 +34,16 @@ def disagreement(
 def doubled(tensor: torch.Tensor) -> torch.Tensor:
     """An input in float64, where it is a floating-point one."""
     return tensor.double() if tensor.is_floating_point() else tensor
+
+
+def rounded(seed: int) -> Callable[[torch.Tensor], torch.Tensor]:
+    """What changes floating-point inputs by half of their last digit, as rounding does."""
+    draws = torch.Generator().manual_seed(seed)
+
+    def change(tensor: torch.Tensor) -> torch.Tensor:
+        if not tensor.is_floating_point():
+            return tensor
+        noise = torch.randn(tensor.shape, generator=draws).to(tensor.device)
+        return tensor * (1 + torch.finfo(tensor.dtype).eps / 2 * noise)
+
+    return change

@@ -5,10 +5,16 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
 
 from benchmarks import machine
 from benchmarks.zoo.form import USUAL, Form
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable
 
 FOLDER = Path(__file__).parent / "results"
 
@@ -81,6 +87,16 @@ class PackedRows:
     def add(self, row: dict[str, Any]) -> None:
         """Keep a row in place of an older one with its key; ``save`` writes it."""
         self._rows[self.key(row)] = row
+
+    def keep(self, row: dict[str, Any]) -> None:
+        """Add a row, and write the file."""
+        self.add(row)
+        self.save()
+
+    def missing(self, keys: Iterable[tuple[Any, ...]], given: argparse.Namespace) -> Any:
+        """Those of the keys to measure, as a command line of ``add_storing`` says, as they pass."""
+        wanted = [key for key in keys if given.again or key not in self]
+        return tqdm([] if given.only_write else wanted, disable=None)
 
     def save(self) -> None:
         """Write the file at once as a whole; the same rows give the same bytes."""

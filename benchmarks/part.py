@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -13,11 +14,10 @@ from benchmarks import machine, workers
 from benchmarks.packed_rows import PackedRows, own
 from benchmarks.stored_row import ModelRow
 from benchmarks.workers import Bounds
-from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import Form, add_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from benchmarks.plot import Plot
 
@@ -32,7 +32,7 @@ class Part(Generic[R]):
     Parameters
     ----------
     name
-        Of its folder; ``<name>/run.py`` measures one model and prints its row.
+        Of its folder, which is a command.
     about
         One line for the command line's help.
     models
@@ -43,11 +43,15 @@ class Part(Generic[R]):
         The document of all rows and of the machine's description.
     said
         A row in a few words, for the terminal.
+    measure
+        Makes the row of a model, in a process of its own, as the command line says.
     budget, timeout
         Seconds to time a model for (None where nothing is timed so), and for all of it, unless
         the command line says else.
     plot
         What the page shows in ``images`` beside it, under the name of the stored rows.
+    needs
+        A file without which nothing is measured, and what is said where it is not there.
     """
 
     name: str
@@ -56,9 +60,11 @@ class Part(Generic[R]):
     row: type[R]
     page: Callable[[Sequence[R], str], str]
     said: Callable[[R], str]
+    measure: Callable[[str, argparse.Namespace], R]
     budget: float | None
     timeout: float
     plot: Callable[[Sequence[R]], Plot] | None = None
+    needs: tuple[Path, str] | None = None
 
     def parser(self) -> argparse.ArgumentParser:
         """The arguments that every part has."""
@@ -71,21 +77,33 @@ class Part(Generic[R]):
         if self.budget is not None:
             parser.add_argument("--budget", type=float, default=self.budget, help="seconds to time")
         add_storing(parser, self.timeout)
+        parser.add_argument("--here", choices=listed, help=argparse.SUPPRESS)
         return parser
 
-    def measure(self, given: argparse.Namespace, more: Sequence[str] = ()) -> int:
-        """Measure what is not there yet, store, write; 1 where a model has no row.
+    def run(
+        self,
+        parser: argparse.ArgumentParser | None = None,
+        arguments: Sequence[str] | None = None,
+    ) -> int:
+        """Measure what is not there yet, store, write; 1 where a model has no row, 2 for nothing.
 
         A row of another processor, device or size counts as not there: a table whose rows are of
         several would compare what cannot be compared.
 
         Parameters
         ----------
-        given
-            The arguments of ``parser``.
-        more
-            Further words for the process that measures a model.
+        parser
+            That of ``parser``, with what else the command line has.
+        arguments
+            The command line; that of a model's process has ``--here`` besides.
         """
+        arguments = sys.argv[1:] if arguments is None else arguments
+        given = (parser or self.parser()).parse_args(arguments)
+        if given.here:
+            return workers.go_through([given.here], lambda model: [self.measure(model, given)])
+        if self.needs and not given.only_write and not self.needs[0].exists():
+            print(self.needs[1])
+            return 2
         form, bounds = Form.of(given), Bounds(given.timeout, given.memory)
         file = given.rows or own(self.name, form)
         packed = PackedRows(file, ("model",))
@@ -93,22 +111,18 @@ class Part(Generic[R]):
         if given.only_write and not rows:
             print(f"There are no rows in {file}. Measure some, or name another file with --rows.")
             return 1
-        timed = [] if self.budget is None else [f"--budget={given.budget}"]
-        passed = [*timed, *form.words, *more]
         for model in tqdm([] if given.only_write else given.models, unit="model", disable=None):
             here = model in rows and machine.is_here(rows[model].machine, form)
             if here and not given.again:
                 continue
-            words = ["--model", model, *passed]
-            found = workers.answer(f"{self.name}.run", words, bounds)
+            found = workers.answer(self.name, [*arguments, "--here", model], bounds)
             if isinstance(found, str):
                 row = self.row(model, error=found)
             else:
                 row = self.row.from_dict(found)
             rows[model] = Stored(row, machine.sentence(form))
             tqdm.write(f"{model}: {self.said(row)} {row.error}".rstrip())
-            packed.add({**row.to_dict(), "machine": rows[model].machine})
-            packed.save()
+            packed.keep({**row.to_dict(), "machine": rows[model].machine})
         ordered = [rows[model] for model in self.models if model in rows]
         if given.write:
             page = self.page([each.row for each in ordered], described(ordered))
@@ -157,25 +171,3 @@ def described(rows: Sequence[Stored[Any]]) -> str:
     if len(models) == 1:
         return next(iter(models))
     return "\n\n".join(f"{', '.join(names)}: {said}" for said, names in models.items())
-
-
-def model_parser(
-    about: str, budget: float | None, models: Iterable[str] = MODELS
-) -> argparse.ArgumentParser:
-    """The arguments that every module has that measures one model.
-
-    Parameters
-    ----------
-    about
-        One line for the help.
-    budget
-        Seconds to time for, unless the command line says else; None where nothing is timed so.
-    models
-        What it can measure, by name.
-    """
-    made = argparse.ArgumentParser(description=about)
-    made.add_argument("--model", choices=list(models), required=True)
-    add_arguments(made)
-    if budget is not None:
-        made.add_argument("--budget", type=float, default=budget)
-    return made

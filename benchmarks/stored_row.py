@@ -15,6 +15,11 @@ class StoredRow:
         """Plain values, ready for ``json.dumps``."""
         return dataclasses.asdict(self)  # type: ignore[call-overload,no-any-return]
 
+    def short(self, usual: StoredRow) -> dict[str, Any]:
+        """The plain values that are not as usual."""
+        default = usual.to_dict()
+        return {name: value for name, value in self.to_dict().items() if value != default[name]}
+
     @classmethod
     def from_dict(cls, record: dict[str, Any]) -> Self:
         """Rebuild a row from ``to_dict`` or from its JSON."""

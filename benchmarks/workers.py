@@ -18,7 +18,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -158,6 +158,12 @@ def rows(  # noqa: PLR0913 - what a process is started with, by keyword
             return
         elif barren >= _MOST_BARREN and time.monotonic() < bounds.until:
             raise WorkerError(process.end.reason)
+
+
+def command(main: Callable[[], int]) -> NoReturn:
+    """Run a module as a command; where it is to end, the process under way ends, too."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    sys.exit(main())
 
 
 def answer(module: str, arguments: Sequence[str], bounds: Bounds) -> dict[str, Any] | str:

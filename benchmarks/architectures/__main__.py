@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import argparse
 import functools
-import signal
-import sys
+import itertools
 from collections.abc import Sequence
-from typing import Any
 
 from tqdm import tqdm
 
-from benchmarks import machine, packed_rows
+from benchmarks import machine, packed_rows, workers
 from benchmarks.architectures import forked, table
 from benchmarks.architectures.make import Made, architectures, search
 from benchmarks.architectures.run import Row, measure
 from benchmarks.backends import without
 from benchmarks.part import add_storing
-from benchmarks.stored_row import StoredRow
 from benchmarks.workers import Bounds
 
 ENGINES = without("ts", "ofi", "lazy", "onnx2tf")
@@ -46,13 +43,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tqdm.monitor_interval = 0
         forked.prepare()
         store.note_machine(machine.sentence())
-        _make(given.architectures, store, bounds, again=given.list and given.again)
+        _make(given, store, bounds)
     if given.list:
         for made in _made(store):
             print(f"{made.architecture}: {made.error or f'{made.model}, {made.parameters:,}'}")
         return 0
-    if not given.only_write:
-        _run(given, store, bounds)
+    _run(given, store, bounds)
     rows = [Row.from_dict(row) for row in store.all() if row["engine"]]
     if given.write:
         text = table.page(_made(store), rows, store.head["machine"], ENGINES)
@@ -60,16 +56,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(any(row.status == "wrong" for row in rows))
 
 
-def _make(
-    names: Sequence[str], store: packed_rows.PackedRows, bounds: Bounds, *, again: bool
-) -> None:
+def _make(given: argparse.Namespace, store: packed_rows.PackedRows, bounds: Bounds) -> None:
     """Find out of each architecture how to make it, where that is not known."""
-    wanted = [name for name in names if again or ("", name) not in store]
-    for name in tqdm(wanted, desc="making", disable=None):
-        found = forked.answer(functools.partial(_searched, name), bounds)
-        made = Made(name, error=found) if isinstance(found, str) else Made.from_dict(found)
-        store.add({"engine": "", **_short(made, Made(""))})
-        store.save()
+    keys = [("", name) for name in given.architectures]
+    known = [key for key in keys if key in store and not (given.list and given.again)]
+    for _, name in tqdm([key for key in keys if key not in known], desc="making", disable=None):
+        found = forked.answer(functools.partial(search, name), bounds)
+        made = Made(name, error=found) if isinstance(found, str) else found
+        store.keep({"engine": "", **made.short(Made(""))})
 
 
 def _made(store: packed_rows.PackedRows) -> list[Made]:
@@ -79,39 +73,17 @@ def _made(store: packed_rows.PackedRows) -> list[Made]:
 
 def _run(given: argparse.Namespace, store: packed_rows.PackedRows, bounds: Bounds) -> None:
     """Fill the store with the rows asked for that it does not have."""
-    asked = set(given.architectures)
-    known = [made for made in _made(store) if not made.error and made.architecture in asked]
-    for engine in given.engine:
-        wanted = [m for m in known if given.again or (engine, m.architecture) not in store]
-        for made in tqdm(wanted, desc=engine, disable=None):
-            found = forked.answer(functools.partial(_measured, made, engine), bounds)
-            row = (
-                Row(made.architecture, engine, made.model, "failed", reason=found)
-                if isinstance(found, str)
-                else Row.from_dict(found)
-            )
-            store.add(_short(row, Row("", "")))
-            store.save()
-            if row.status != "right":
-                said = f"{row.status}: {row.step}: {row.reason}"
-                tqdm.write(f"{engine}: {row.architecture}: {said}")
-
-
-def _searched(name: str) -> dict[str, Any]:
-    return search(name).to_dict()
-
-
-def _measured(made: Made, engine: str) -> dict[str, Any]:
-    return measure(made, engine).to_dict()
-
-
-def _short(row: StoredRow, usual: StoredRow) -> dict[str, object]:
-    """What of a row is not as usual."""
-    default = usual.to_dict()
-    return {name: value for name, value in row.to_dict().items() if value != default[name]}
+    known = {made.architecture: made for made in _made(store) if not made.error}
+    names = [name for name in known if name in set(given.architectures)]
+    for engine, name in store.missing(itertools.product(given.engine, names), given):
+        found = forked.answer(functools.partial(measure, known[name], engine), bounds)
+        row = found
+        if isinstance(row, str):
+            row = Row(name, engine, known[name].model, "failed", reason=row)
+        store.keep(row.short(Row("", "")))
+        if row.status != "right":
+            tqdm.write(f"{engine}: {name}: {row.status}: {row.step}: {row.reason}")
 
 
 if __name__ == "__main__":
-    # Leave as on an interrupt, so that the process under way ends, too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    sys.exit(main())
+    workers.command(main)

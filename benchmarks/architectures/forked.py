@@ -6,21 +6,22 @@ is forked has imported them, and has started neither a thread nor an engine.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
-import json
 import logging
+import multiprocessing
 import os
 import resource
-import select
-import signal
-import time
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from benchmarks.workers import Bounds, ending
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from multiprocessing.connection import Connection
+
+R = TypeVar("R")
 
 _GIB = 1 << 30
 _COMMON = (
@@ -43,38 +44,39 @@ def prepare() -> None:
     logging.getLogger("transformers").setLevel(logging.ERROR)
 
 
-def answer(function: Callable[[], dict[str, Any]], bounds: Bounds) -> dict[str, Any] | str:
-    """What a function gives in a forked process, or why there is nothing.
+def answer(function: Callable[[], R], bounds: Bounds) -> R | str:
+    """The row that a function gives in a forked process, or why there is nothing.
 
     Parameters
     ----------
     function
-        Gives plain values.
+        Gives what can be sent from one process to another.
     bounds
         ``memory`` is that of addresses.
     """
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            os.close(reading)
-            _settle(bounds)
-            with os.fdopen(writing, "w") as out:
-                out.write(json.dumps(_told(function)))
-        finally:
-            os._exit(0)
-    os.close(writing)
-    said, late = _read(reading, bounds.seconds)
-    os.close(reading)
+    context = multiprocessing.get_context("fork")
+    reading, writing = context.Pipe(duplex=False)
+    child = context.Process(target=_tell, args=(function, writing, bounds))
+    child.start()
+    # Only the child holds its end of the pipe: reading then fails once the child has died.
+    writing.close()
+    found: R | str | None = None
+    with reading, contextlib.suppress(EOFError):
+        late = not reading.poll(bounds.seconds)
+        found = f"It had no result after {bounds.seconds:.0f} s." if late else reading.recv()
     if late:
-        os.kill(child, signal.SIGKILL)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    if late:
-        return f"It had no result after {bounds.seconds:.0f} s."
-    if not said:
-        return ending(code, "")
-    found: dict[str, Any] | str = json.loads(said)
-    return found
+        child.kill()
+    child.join()
+    return ending(child.exitcode or 0, "") if found is None else found
+
+
+def _tell(function: Callable[[], object], writing: Connection, bounds: Bounds) -> None:
+    try:
+        _settle(bounds)
+        writing.send(_told(function))
+    finally:
+        # Engines' threads are not waited for.
+        os._exit(0)
 
 
 def _settle(bounds: Bounds) -> None:
@@ -87,22 +89,9 @@ def _settle(bounds: Bounds) -> None:
     warnings.simplefilter("ignore")
 
 
-def _told(function: Callable[[], dict[str, Any]]) -> dict[str, Any] | str:
+def _told(function: Callable[[], object]) -> object:
     try:
         return function()
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the answer
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         return f"{type(error).__name__}: {' '.join(lines[:2])[:240]}"
-
-
-def _read(stream: int, seconds: float) -> tuple[bytes, bool]:
-    """All that comes until the end, and whether that did not come in time."""
-    deadline = time.monotonic() + seconds
-    said = b""
-    while True:
-        if not select.select([stream], [], [], max(deadline - time.monotonic(), 0.0))[0]:
-            return said, True
-        part = os.read(stream, 1 << 16)
-        if not part:
-            return said, False
-        said += part

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 _TOKENS = 12
 _SECONDS = 4000
 """Samples of a sound."""
+
+
+_MAKE = "_make_"
+"""Starts the names of the methods that make a parameter's value."""
 
 
 class Inputs:
@@ -29,59 +33,143 @@ class Inputs:
     def __init__(self, model: Any, names: tuple[str, ...]) -> None:
         self._configs = list(configurations(model.config))
         self._names = names
+        self._batch = 0
+        self._draws = torch.Generator()
 
     def make(self, batch: int, seed: int) -> dict[str, Any]:
-        """Arguments for so many examples.
+        """Arguments for so many examples."""
+        self._batch, self._draws = batch, torch.Generator().manual_seed(seed)
+        return {name: getattr(self, _MAKE + name)() for name in self._names}
 
-        Raises
-        ------
-        KeyError
-            Where nothing is known of a parameter.
-        """
-        draws = torch.Generator().manual_seed(seed)
-        return {name: _MAKERS[name](self, batch, draws) for name in self._names}
+    def _make_input_ids(self) -> torch.Tensor:
+        words = self._number("vocab_size", "text_vocab_size", default=64)
+        # Special tokens are the first and the last.
+        low, high = (5, max(words // 2, 6)) if words > 10 else (0, words)
+        return self._integers(low, high, _TOKENS)
 
-    def number(self, *names: str, default: int) -> int:
+    _make_decoder_input_ids = _make_input_ids
+
+    def _make_attention_mask(self) -> torch.Tensor:
+        return torch.ones(self._batch, _TOKENS, dtype=torch.int64)
+
+    _make_decoder_attention_mask = _make_attention_mask
+
+    def _make_padding_mask(self) -> torch.Tensor:
+        return torch.ones(self._batch, _SECONDS, dtype=torch.bool)
+
+    def _make_pixel_values(self) -> torch.Tensor:
+        channels = self._number("num_channels", "in_channels", "in_chans", default=3)
+        frames = self._number("num_frames", default=0)
+        return self._normal(*([frames] if frames else []), channels, *self._sides())
+
+    def _make_pixel_values_videos(self) -> torch.Tensor:
+        frames = self._number("frames_per_clip", "num_frames", default=4)
+        return self._normal(frames, 3, *self._sides())
+
+    def _make_bool_masked_pos(self) -> torch.Tensor:
+        height, width = self._sides()
+        patch = self._number("patch_size", default=16)
+        places = (height // patch) * (width // patch)
+        return torch.rand(self._batch, places, generator=self._draws) > 0.5
+
+    def _make_input_values(self) -> torch.Tensor:
+        if self._has("audio_channels"):
+            return self._normal(self._number("audio_channels", "n_channels", default=1), _SECONDS)
+        if self._has("max_length") and self._has("num_mel_bins"):
+            length = self._number("max_length", default=64)
+            return self._normal(length, self._number("num_mel_bins", default=16))
+        return self._normal(_SECONDS)
+
+    def _make_input_features(self) -> torch.Tensor:
+        bins = self._number("num_mel_bins", "n_mels", default=0)
+        if self._has("max_source_positions") and bins and not self._has("input_feat_per_channel"):
+            return self._normal(bins, 2 * self._number("max_source_positions", default=64))
+        names = (
+            *("input_feat_per_channel", "feature_projection_input_dim", "input_dim"),
+            *("input_feat_size", "feature_size"),
+        )
+        return self._normal(48, self._number(*names, default=bins or 80))
+
+    def _make_bbox(self) -> torch.Tensor:
+        low = self._integers(0, 40, _TOKENS, 2)
+        return torch.cat([low, low + 20], dim=-1)
+
+    def _make_past_values(self) -> torch.Tensor:
+        length = self._number("context_length", default=32)
+        if self._has("lags_sequence"):
+            return self._normal(
+                length + max(getattr(self._configs[0], "lags_sequence", None) or [0])
+            )
+        return self._normal(length, self._number("num_input_channels", default=1))
+
+    def _make_past_time_features(self) -> torch.Tensor:
+        length = self._make_past_values().shape[1]
+        return self._normal(length, self._number("num_time_features", default=1))
+
+    def _make_past_observed_mask(self) -> torch.Tensor:
+        return torch.ones_like(self._make_past_values())
+
+    def _make_input_points(self) -> torch.Tensor:
+        return torch.rand(self._batch, 1, 2, 2, generator=self._draws) * self._sides()[0]
+
+    def _make_audio_codes(self) -> torch.Tensor:
+        return self._integers(
+            0, 32, self._number("num_codebooks", "num_quantizers", default=4), _TOKENS
+        )
+
+    def _make_spectrogram(self) -> torch.Tensor:
+        return self._normal(16, self._number("model_in_dim", default=80))
+
+    def _make_inputs_embeds(self) -> torch.Tensor:
+        return self._normal(_TOKENS, self._number("hidden_size", "d_model", default=64))
+
+    _make_hidden_states = _make_inputs_embeds
+
+    def _normal(self, *shape: int) -> torch.Tensor:
+        return torch.randn(self._batch, *shape, generator=self._draws)
+
+    def _integers(self, low: int, high: int, *shape: int) -> torch.Tensor:
+        return torch.randint(low, high, (self._batch, *shape), generator=self._draws)
+
+    def _number(self, *names: str, default: int) -> int:
         """The first of these fields that a configuration or a part of it has, as a number."""
-        for name in names:
-            for config in self._configs:
-                value = getattr(config, name, None)
-                if isinstance(value, (list, tuple)) and value:
-                    value = value[0]
-                if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-                    return value
+        for value in self._values(*names):
+            first = value[0] if isinstance(value, (list, tuple)) and value else value
+            if isinstance(first, int) and not isinstance(first, bool) and first > 0:
+                return first
         return default
 
-    def sides(self) -> tuple[int, int]:
+    def _sides(self) -> tuple[int, int]:
         """Height and width of an image."""
-        for name in ("image_size", "img_size", "input_size", "crop_size"):
-            for config in self._configs:
-                value = getattr(config, name, None)
-                if isinstance(value, dict):
-                    value = list(value.values())
-                if isinstance(value, (list, tuple)) and len(value) >= 2:
-                    return int(value[0]), int(value[1])
-                if isinstance(value, int) and value > 0:
-                    return value, value
+        for value in self._values("image_size", "img_size", "input_size", "crop_size"):
+            sides = list(value.values()) if isinstance(value, dict) else value
+            if isinstance(sides, (list, tuple)) and len(sides) >= 2:
+                return int(sides[0]), int(sides[1])
+            if isinstance(sides, int) and sides > 0:
+                return sides, sides
         return 64, 64
 
-    def has(self, name: str) -> bool:
+    def _values(self, *names: str) -> Iterator[Any]:
+        """What the configuration and its parts have of some fields, by field."""
+        for name in names:
+            for config in self._configs:
+                yield getattr(config, name, None)
+
+    def _has(self, name: str) -> bool:
         """Whether a configuration or a part of it has a field."""
         return any(hasattr(config, name) for config in self._configs)
+
+
+_KNOWN = {name.removeprefix(_MAKE) for name in vars(Inputs) if name.startswith(_MAKE)}
+"""Parameters that there is a value for."""
 
 
 def choices(model: Any) -> Iterator[tuple[str, ...]]:
     """The sets of parameters to try, the likeliest first."""
     signature = inspect.signature(model.forward).parameters
-    required = [
-        name
-        for name, parameter in signature.items()
-        if parameter.default is inspect.Parameter.empty
-        and parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
-    ]
     # A forward of any arguments says by its main input what it wants.
     main = model.main_input_name
-    first = dict.fromkeys([*([main] if main in signature else []), *required])
+    first = dict.fromkeys([*([main] if main in signature else []), *_required(model)])
     seen = set()
     for more in (
         (),
@@ -99,20 +187,22 @@ def choices(model: Any) -> Iterator[tuple[str, ...]]:
         ("padding_mask",),
     ):
         names = tuple(dict.fromkeys([*first, *(name for name in more if name in signature)]))
-        if names and names not in seen and all(name in _MAKERS for name in names):
+        if names and names not in seen and _KNOWN.issuperset(names):
             seen.add(names)
             yield names
 
 
 def unknown(model: Any) -> list[str]:
     """The parameters that its forward requires, and of which nothing is known here."""
-    parameters = inspect.signature(model.forward).parameters.values()
+    return [name for name in _required(model) if name not in _KNOWN]
+
+
+def _required(model: Any) -> list[str]:
     return [
         parameter.name
-        for parameter in parameters
+        for parameter in inspect.signature(model.forward).parameters.values()
         if parameter.default is inspect.Parameter.empty
         and parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
-        and parameter.name not in _MAKERS
     ]
 
 
@@ -122,131 +212,3 @@ def configurations(config: Any) -> Iterator[Any]:
     for value in vars(config).values():
         if hasattr(value, "to_dict"):
             yield from configurations(value)
-
-
-def _ids(inputs: Inputs, batch: int, draws: torch.Generator) -> torch.Tensor:
-    words = inputs.number("vocab_size", "text_vocab_size", default=64)
-    # Special tokens are the first and the last.
-    low, high = (5, max(words // 2, 6)) if words > 10 else (0, words)
-    return torch.randint(low, high, (batch, _TOKENS), generator=draws)
-
-
-def _ones(inputs: Inputs, batch: int, draws: torch.Generator) -> torch.Tensor:  # noqa: ARG001
-    return torch.ones(batch, _TOKENS, dtype=torch.int64)
-
-
-def _normal(*shape: int, draws: torch.Generator) -> torch.Tensor:
-    return torch.randn(*shape, generator=draws)
-
-
-def _pixels(inputs: Inputs, batch: int, draws: torch.Generator) -> torch.Tensor:
-    channels = inputs.number("num_channels", "in_channels", "in_chans", default=3)
-    height, width = inputs.sides()
-    frames = inputs.number("num_frames", default=0)
-    if frames:
-        return _normal(batch, frames, channels, height, width, draws=draws)
-    return _normal(batch, channels, height, width, draws=draws)
-
-
-def _video(inputs: Inputs, batch: int, draws: torch.Generator) -> torch.Tensor:
-    frames = inputs.number("frames_per_clip", "num_frames", default=4)
-    height, width = inputs.sides()
-    return _normal(batch, frames, 3, height, width, draws=draws)
-
-
-def _masked(inputs: Inputs, batch: int, draws: torch.Generator) -> torch.Tensor:
-    height, width = inputs.sides()
-    patch = inputs.number("patch_size", default=16)
-    places = (height // patch) * (width // patch)
-    return torch.rand(batch, places, generator=draws) > 0.5
-
-
-def _sound(inputs: Inputs, batch: int, draws: torch.Generator) -> torch.Tensor:
-    if inputs.has("max_length") and inputs.has("num_mel_bins"):
-        length, bins = (
-            inputs.number("max_length", default=64),
-            inputs.number("num_mel_bins", default=16),
-        )
-        return _normal(batch, length, bins, draws=draws)
-    return _normal(batch, _SECONDS, draws=draws)
-
-
-def _channelled(inputs: Inputs, batch: int, draws: torch.Generator) -> torch.Tensor:
-    channels = inputs.number("audio_channels", "n_channels", default=1)
-    return _normal(batch, channels, _SECONDS, draws=draws)
-
-
-def _features(inputs: Inputs, batch: int, draws: torch.Generator) -> torch.Tensor:
-    bins = inputs.number("num_mel_bins", "n_mels", default=0)
-    if inputs.has("max_source_positions") and bins and not inputs.has("input_feat_per_channel"):
-        places = inputs.number("max_source_positions", default=64)
-        return _normal(batch, bins, 2 * places, draws=draws)
-    names = (
-        "input_feat_per_channel",
-        "feature_projection_input_dim",
-        "input_dim",
-        "input_feat_size",
-    )
-    size = inputs.number(*names, "feature_size", default=bins or 80)
-    return _normal(batch, 48, size, draws=draws)
-
-
-def _boxes(inputs: Inputs, batch: int, draws: torch.Generator) -> torch.Tensor:  # noqa: ARG001
-    low = torch.randint(0, 40, (batch, _TOKENS, 2), generator=draws)
-    return torch.cat([low, low + 20], dim=-1)
-
-
-def _history(inputs: Inputs, batch: int, draws: torch.Generator) -> torch.Tensor:
-    length = inputs.number("context_length", default=32)
-    lags = max(getattr(inputs._configs[0], "lags_sequence", None) or [0])  # noqa: SLF001
-    if inputs.has("lags_sequence"):
-        return _normal(batch, length + lags, draws=draws)
-    return _normal(batch, length, inputs.number("num_input_channels", default=1), draws=draws)
-
-
-def _times(inputs: Inputs, batch: int, draws: torch.Generator) -> torch.Tensor:
-    length = _history(inputs, batch, draws).shape[1]
-    return _normal(batch, length, inputs.number("num_time_features", default=1), draws=draws)
-
-
-def _observed(inputs: Inputs, batch: int, draws: torch.Generator) -> torch.Tensor:
-    return torch.ones_like(_history(inputs, batch, draws))
-
-
-def _points(inputs: Inputs, batch: int, draws: torch.Generator) -> torch.Tensor:
-    side = inputs.sides()[0]
-    return torch.rand(batch, 1, 2, 2, generator=draws) * side
-
-
-def _codes(inputs: Inputs, batch: int, draws: torch.Generator) -> torch.Tensor:
-    books = inputs.number("num_codebooks", "num_quantizers", default=4)
-    return torch.randint(0, 32, (batch, books, _TOKENS), generator=draws)
-
-
-_MAKERS: dict[str, Callable[[Inputs, int, torch.Generator], Any]] = {
-    "input_ids": _ids,
-    "decoder_input_ids": _ids,
-    "attention_mask": _ones,
-    "decoder_attention_mask": _ones,
-    "padding_mask": lambda inputs, batch, draws: torch.ones(batch, _SECONDS, dtype=torch.bool),  # noqa: ARG005
-    "pixel_values": _pixels,
-    "pixel_values_videos": _video,
-    "bool_masked_pos": _masked,
-    "input_values": lambda i, b, d: (
-        _channelled(i, b, d) if i.has("audio_channels") else _sound(i, b, d)
-    ),
-    "input_features": _features,
-    "bbox": _boxes,
-    "past_values": _history,
-    "past_time_features": _times,
-    "past_observed_mask": _observed,
-    "input_points": _points,
-    "audio_codes": _codes,
-    "spectrogram": lambda i, b, d: _normal(b, 16, i.number("model_in_dim", default=80), draws=d),
-    "inputs_embeds": lambda i, b, d: _normal(
-        b, _TOKENS, i.number("hidden_size", "d_model", default=64), draws=d
-    ),
-    "hidden_states": lambda i, b, d: _normal(
-        b, _TOKENS, i.number("hidden_size", "d_model", default=64), draws=d
-    ),
-}

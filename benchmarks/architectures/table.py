@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from benchmarks.markdown import cell, line
+from benchmarks.markdown import cell, table, without_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,8 +29,6 @@ Each result is compared with eager's, and where the two disagree with float64's,
 - **Fell back**: models of which an engine failed on a part that it had accepted, or was found wrong
   at its first call; the results are eager's, and the report says so.
 
-| Engine | Models | Right | Unsure | Wrong | Crashes, hangs, exceptions | In engine | Whole | Fell back |
-|---|--:|--:|--:|--:|--:|--:|--:|--:|
 {totals}
 
 {machine}
@@ -59,7 +56,11 @@ Operators, and in how many of the models.
 ## What is not made
 
 {missing}
-"""  # noqa: E501 - a table's head is one line
+"""
+_TOTALS = (
+    "Engine | Models: | Right: | Unsure: | Wrong: | Crashes, hangs, exceptions: | In engine: "
+    "| Whole: | Fell back:"
+)
 
 
 def page(made: Sequence[Made], rows: Sequence[Row], machine: str, engines: Sequence[str]) -> str:
@@ -78,29 +79,50 @@ def page(made: Sequence[Made], rows: Sequence[Row], machine: str, engines: Seque
     """
     engines = [name for name in engines if any(row.engine == name for row in rows)]
     by_key = {(row.architecture, row.engine): row for row in rows}
-    head = f"| Architecture | Model | {' | '.join(f'`{name}`' for name in engines)} |"
-    lines = [head, "|---|---|" + "---|" * len(engines)]
-    for each in made:
-        cells = [by_key.get((each.architecture, name)) for name in engines]
-        if any(cells):
-            said = " | ".join(_cell(row) if row else "" for row in cells)
-            lines.append(f"| {each.architecture} | {each.model} | {said} |")
-    missing = [f"| {m.architecture} | {cell(m.error)} |" for m in made if m.error]
+    cells = [(each, [by_key.get((each.architecture, name)) for name in engines]) for each in made]
+    refused = Counter((row.engine, operator) for row in rows for operator in row.refused)
     return _PAGE.format(
-        totals="\n".join(_total(name, [r for r in rows if r.engine == name]) for name in engines),
+        totals=table(
+            _TOTALS, [_total(name, [r for r in rows if r.engine == name]) for name in engines]
+        ),
         machine=machine.replace("\n", "\n\n"),
-        wrong=_wrong(rows),
-        faults=_faults(rows),
-        rows="\n".join(lines),
-        refused=_refused(rows),
-        missing="\n".join(["| Architecture | Why |", "|---|---|", *missing]),
+        wrong=table(
+            "Architecture | Engine | Status | Step | What was said",
+            [
+                [row.architecture, f"`{row.engine}`", row.status, row.step, cell(row.reason)]
+                for row in rows
+                if row.status != "right"
+            ],
+        ),
+        faults=table("Engine | What was said | Architectures", _faults(rows), "Nowhere."),
+        rows=table(
+            " | ".join(["Architecture", "Model", *(f"`{name}`" for name in engines)]),
+            [
+                [each.architecture, each.model, *(_cell(row) if row else "" for row in found)]
+                for each, found in cells
+                if any(found)
+            ],
+        ),
+        refused=table(
+            "Engine | Operator | Models:",
+            [
+                [f"`{engine}`", f"`{operator}`", number]
+                for (engine, operator), number in sorted(
+                    refused.items(), key=lambda each: (each[0][0], -each[1])
+                )
+            ],
+        ),
+        missing=table(
+            "Architecture | Why", [[m.architecture, cell(m.error)] for m in made if m.error]
+        ),
     )
 
 
-def _total(engine: str, rows: Sequence[Row]) -> str:
+def _total(engine: str, rows: Sequence[Row]) -> list[object]:
     counts = Counter(row.status for row in rows)
     operations = sum(row.operations for row in rows)
-    cells = [
+    return [
+        f"`{engine}`",
         len(rows),
         counts["right"],
         counts["unsure"],
@@ -110,7 +132,6 @@ def _total(engine: str, rows: Sequence[Row]) -> str:
         sum(row.operations == row.in_engine > 0 for row in rows),
         sum(bool(row.faults) for row in rows),
     ]
-    return line([f"`{engine}`", *cells])
 
 
 def _cell(row: Row) -> str:
@@ -121,37 +142,15 @@ def _cell(row: Row) -> str:
     return f"{mark}{row.in_engine / row.operations:.0%}{broken}"
 
 
-def _wrong(rows: Sequence[Row]) -> str:
-    lines = [
-        f"| {row.architecture} | `{row.engine}` | {row.status} | {row.step} | {cell(row.reason)} |"
-        for row in rows
-        if row.status != "right"
-    ]
-    head = ["| Architecture | Engine | Status | Step | What was said |", "|---|---|---|---|---|"]
-    return "\n".join([*head, *lines]) if lines else "Nothing."
-
-
-def _faults(rows: Sequence[Row]) -> str:
+def _faults(rows: Sequence[Row]) -> list[list[str]]:
     found: dict[tuple[str, str], dict[str, None]] = {}
     for row in rows:
         for said in row.faults:
-            plain = re.sub(r"\d+(\.\d+)?(e[-+]?\d+)?", "n", said)
-            found.setdefault((row.engine, plain), {})[row.architecture] = None
-    lines = [
-        f"| `{engine}` | {cell(said)} | {_named(list(names))} |"
+            found.setdefault((row.engine, without_numbers(said)), {})[row.architecture] = None
+    return [
+        [f"`{engine}`", cell(said), _named(list(names))]
         for (engine, said), names in sorted(found.items())
     ]
-    head = ["| Engine | What was said | Architectures |", "|---|---|---|"]
-    return "\n".join([*head, *lines]) if lines else "Nowhere."
-
-
-def _refused(rows: Sequence[Row]) -> str:
-    counted = Counter((row.engine, operator) for row in rows for operator in row.refused)
-    lines = [
-        f"| `{engine}` | `{operator}` | {number} |"
-        for (engine, operator), number in sorted(counted.items(), key=lambda e: (e[0][0], -e[1]))
-    ]
-    return "\n".join(["| Engine | Operator | Models |", "|---|---|--:|", *lines])
 
 
 def _named(names: Sequence[str]) -> str:

@@ -6,13 +6,11 @@ what people run without us are compared in one interleaved schedule. Rows are st
 
 from __future__ import annotations
 
-import sys
-
-from benchmarks.auto.row import Row
+from benchmarks import workers
+from benchmarks.auto.run import Row, measure
 from benchmarks.auto.table import document, drawn, shown
 from benchmarks.part import Part
 from benchmarks.zoo import MODELS
-from dynamo_ext.backends import registry
 
 PART = Part(
     "auto",
@@ -21,6 +19,7 @@ PART = Part(
     Row,
     document,
     lambda row: shown(row.auto),
+    measure,
     budget=30.0,
     timeout=900.0,
     plot=drawn,
@@ -33,11 +32,8 @@ def main() -> int:
     parser.add_argument("--backends", default="", help="who races, by commas")
     parser.add_argument("--no-peers", action="store_true", help="our backends alone")
     parser.add_argument("--race", type=float, default=5.0, help="seconds for a graph's race")
-    given = parser.parse_args()
-    racing = given.backends or ",".join(registry.racing_here())
-    more = [f"--race={given.race}", f"--backends={racing}"]
-    return PART.measure(given, [*more, *(["--no-peers"] if given.no_peers else [])])
+    return PART.run(parser)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    workers.command(main)

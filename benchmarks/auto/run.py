@@ -1,23 +1,19 @@
-"""One model under ``auto`` and under each backend alone, in this process; prints a JSON line.
-
-``benchmarks.auto`` starts it, so that a crash of an engine costs one model.
-"""
+"""One model under ``auto`` and under each backend alone, in this process."""
 
 from __future__ import annotations
 
 import tempfile
 import time
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 import dynamo_ext
-from benchmarks import workers
-from benchmarks.auto.row import Row, Single
-from benchmarks.part import model_parser
 from benchmarks.peers import PEERS, peers
+from benchmarks.stored_row import ModelRow
 from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import Form
 from dynamo_ext.auto.backend import BACKEND
@@ -27,6 +23,7 @@ from dynamo_ext.measure.candidate_run import settle
 from dynamo_ext.timing import statistics
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
     from benchmarks.zoo.model import Built
@@ -39,34 +36,65 @@ STARTS = 3
 """First calls of each kind that are timed, after one that is not."""
 
 
-def measure(  # noqa: PLR0913 - what one row is measured with, by keyword
-    name: str,
-    singles: Sequence[str],
-    *,
-    form: Form,
-    budget: float,
-    race: float,
-    beside: bool = True,
-) -> Row:
-    """Race a model's graphs, and then compare what came of it with each backend for all.
+@dataclass(frozen=True)
+class Single:
+    """A speedup with its 95 % interval; zeros and a reason where it was not measured.
 
-    Parameters
-    ----------
-    name
-        Of a model of the zoo.
-    singles
-        Backends that race, and that are compared by themselves.
-    form
-        At which size, and where.
-    budget
-        Seconds for the comparison.
-    race
-        Seconds for the race of each graph.
-    beside
-        Whether the peers run in the same rounds.
+    ``compile_seconds`` went to Dynamo and the
+    backend, ``first_seconds`` to the whole first call, and ``peak_bytes`` is what one call took
+    beyond what was resident before.
     """
+
+    name: str
+    outcome: str
+    ratio: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    reason: str = ""
+    compile_seconds: float = 0.0
+    first_seconds: float = 0.0
+    peak_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Row(ModelRow):
+    """One model.
+
+    ``auto``, ``singles`` and ``peers`` are speedups over eager, ``over_best`` is ``auto``'s over
+    the best of the singles, all from the same rounds. ``known_start`` and ``winner_start`` are
+    seconds of a first call: of ``auto`` where the race is remembered, and of its winner by itself
+    (0 where several backends won, or eager). A model that could not be measured has an ``error``.
+    """
+
+    model: str
+    quick: bool = False
+    eager_seconds: float = 0.0
+    winners: tuple[tuple[str, int], ...] = ()
+    graphs: int = 0
+    race_seconds: float = 0.0
+    auto: Single | None = None
+    singles: tuple[Single, ...] = ()
+    peers: tuple[Single, ...] = ()
+    over_best: Single | None = None
+    known_start: float = 0.0
+    winner_start: float = 0.0
+    rounds: int = 0
+    error: str = ""
+
+
+def measure(name: str, given: argparse.Namespace) -> Row:
+    """Race a model's graphs, and then compare what came of it with each backend for all."""
+    with tempfile.TemporaryDirectory() as folder:
+        # The user's own races neither help nor are added to.
+        BACKEND.store = Store(Path(folder, "races.sqlite"))
+        return _measured(name, given)
+
+
+def _measured(name: str, given: argparse.Namespace) -> Row:
+    singles = [each for each in given.backends.split(",") if each] or registry.racing_here()
+    form = Form.of(given)
     built = MODELS[name].build(form)
-    options = {"candidates": "+".join(singles), "budget": race}
+    options = {"candidates": "+".join(singles), "budget": given.race}
     with built.gradients():
         fast = dynamo_ext.optimize("auto", options=options)(built.module)
         fast(*built.args, **built.kwargs)
@@ -78,9 +106,9 @@ def measure(  # noqa: PLR0913 - what one row is measured with, by keyword
             built.args,
             ["auto", *singles],
             kwargs=built.kwargs,
-            budget=budget,
+            budget=given.budget,
             options={f"auto.{key}": value for key, value in options.items()},
-            callables=peers(built) if beside else {},
+            callables={} if given.no_peers else peers(built),
         )
         winners = Counter(contest.winner for contest in contests)
         starts = _starts(built, options, winners)
@@ -94,7 +122,7 @@ def measure(  # noqa: PLR0913 - what one row is measured with, by keyword
         race_seconds=sum(contest.seconds for contest in contests),
         auto=_single(found, "auto"),
         singles=tuple(_single(found, each) for each in singles),
-        peers=tuple(_single(found, each) for each in (PEERS if beside else ())),
+        peers=tuple(_single(found, each) for each in (() if given.no_peers else PEERS)),
         over_best=_over_best(found, singles),
         known_start=starts[0],
         winner_start=starts[1],
@@ -156,24 +184,3 @@ def _starts(built: Built, options: dict[str, Any], winners: Counter[str]) -> tup
             times.append(time.perf_counter() - started)
     known, alone = (sorted(times[1:])[STARTS // 2] for times in taken.values())
     return known, alone
-
-
-def main() -> None:
-    """Print the row of one model."""
-    parser = model_parser("One model under auto, in this process.", 30.0)
-    parser.add_argument("--backends", default="")
-    parser.add_argument("--race", type=float, default=5.0)
-    parser.add_argument("--no-peers", action="store_true")
-    given = parser.parse_args()
-    singles = [name for name in given.backends.split(",") if name] or registry.racing_here()
-    with tempfile.TemporaryDirectory() as folder:
-        # The user's own races neither help nor are added to.
-        BACKEND.store = Store(Path(folder, "races.sqlite"))
-        facts = {"budget": given.budget, "race": given.race, "beside": not given.no_peers}
-        workers.go_through(
-            [given.model], lambda name: [measure(name, singles, form=Form.of(given), **facts)]
-        )
-
-
-if __name__ == "__main__":
-    main()

@@ -6,8 +6,8 @@ import statistics
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from benchmarks.auto.row import Row, Single
-from benchmarks.markdown import line, told
+from benchmarks.auto.run import Row, Single
+from benchmarks.markdown import table, told
 from benchmarks.plot import Plot, Point
 from benchmarks.zoo import MODELS
 from dynamo_ext.formatting import count, printable
@@ -21,22 +21,14 @@ def document(rows: Sequence[Row], described: str) -> str:
     """The page."""
     good = [row for row in rows if row.auto is not None and row.auto.outcome != "failed"]
     names = list(dict.fromkeys(single.name for row in good for single in row.singles))
-    lines = [
-        (
-            "| model | eager, ms | auto over eager | chose | best alone | auto over best alone "
-            "| race, s | known start, s | winner's own, s |"
-        ),
-        "|---|--:|--:|---|---|--:|--:|--:|--:|",
-    ]
-    lines += [_line(row) for row in good]
-    lines += [line([row.model, row.error]) for row in rows if row not in good]
+    failed = [[row.model, row.error] for row in rows if row not in good]
     steps = [row for row in good if _learns(row)]
     others = [row for row in good if not _learns(row)]
     chosen = Counter(dict.fromkeys(names, 0))
     for row in good:
         chosen.update(dict(row.winners))
     return _PAGE.format(
-        rows="\n".join(lines),
+        rows=table(_HEAD, [*map(_cells, good), *failed]),
         means=_means(others, names),
         learning=_means(steps, names) if steps else "Not measured yet.",
         chosen=", ".join(f"{name} {times}" for name, times in chosen.most_common()),
@@ -49,6 +41,12 @@ def document(rows: Sequence[Row], described: str) -> str:
     )
 
 
+_HEAD = (
+    "model | eager, ms: | auto over eager: | chose | best alone | auto over best alone: "
+    "| race, s: | known start, s: | winner's own, s:"
+)
+
+
 def _learns(row: Row) -> bool:
     model = MODELS.get(row.model)
     return model is not None and model.learns
@@ -56,12 +54,9 @@ def _learns(row: Row) -> bool:
 
 def _means(rows: Sequence[Row], names: Sequence[str]) -> str:
     """A line for ``auto`` and for each backend."""
-    lines = ["| | geometric mean | worst |", "|---|--:|--:|"]
-    lines.append(_mean_line("**auto**", [_or_eager(row.auto) for row in rows]))
-    for name in names:
-        found = [_named(row.singles, name) for row in rows]
-        lines.append(_mean_line(name, [_or_eager(single) for single in found]))
-    return "\n".join(lines)
+    lines = [_mean("**auto**", [row.auto for row in rows])]
+    lines += [_mean(name, [_named(row.singles, name) for row in rows]) for name in names]
+    return table(" | geometric mean: | worst:", lines)
 
 
 def _starts(rows: Sequence[Row]) -> str:
@@ -80,24 +75,21 @@ def _named(singles: Sequence[Single], name: str) -> Single | None:
     return next((single for single in singles if single.name == name), None)
 
 
-def _or_eager(single: Single | None) -> float:
-    """What a user gets: eager's speed where a backend does not take the model."""
-    return single.ratio if single is not None and single.ratio else 1.0
-
-
-def _mean_line(name: str, ratios: Sequence[float]) -> str:
+def _mean(name: str, found: Sequence[Single | None]) -> list[str]:
+    """What users get: eager's speed where a backend does not take a model."""
+    ratios = [single.ratio if single is not None and single.ratio else 1.0 for single in found]
     if not ratios:
-        return f"| {name} | | |"
-    return f"| {name} | {statistics.geometric_mean(ratios):.2f} | {min(ratios):.2f} |"
+        return [name, "", ""]
+    return [name, f"{statistics.geometric_mean(ratios):.2f}", f"{min(ratios):.2f}"]
 
 
-def _line(row: Row) -> str:
+def _cells(row: Row) -> list[str]:
     chose = ", ".join(f"{name} ×{times}" if times > 1 else name for name, times in row.winners)
     known = row.known_start and f"{row.known_start:.2f}"
     alone = row.winner_start and f"{row.winner_start:.2f}"
     best = row.over_best and row.over_best.name
     alone_ratio = next((single.ratio for single in row.singles if single.name == best), 1.0)
-    cells = [
+    return [
         row.model,
         f"{row.eager_seconds * 1e3:.2f}",
         shown(row.auto),
@@ -108,7 +100,6 @@ def _line(row: Row) -> str:
         known or "",
         alone or "",
     ]
-    return line(cells)
 
 
 def shown(single: Single | None) -> str:
@@ -135,10 +126,13 @@ def _table(
     names: Sequence[str],
     cell: Callable[[Single | None], str],
 ) -> str:
-    lines = [line(["model", *names]), f"|---|{'--:|' * len(names)}"]
-    for model, singles in rows.items():
-        lines.append(line([model, *(cell(_named(singles, name)) for name in names)]))
-    return "\n".join(lines)
+    return table(
+        " | ".join(["model", *(f"{name}:" for name in names)]),
+        [
+            [model, *(cell(_named(singles, name)) for name in names)]
+            for model, singles in rows.items()
+        ],
+    )
 
 
 def _peers(measured: Sequence[Row]) -> str:
@@ -146,20 +140,18 @@ def _peers(measured: Sequence[Row]) -> str:
     if not rows:
         return "Not measured yet."
     names = list(dict.fromkeys(single.name for row in rows for single in row.peers))
-    auto = {row.model: (row.auto,) if row.auto else () for row in rows}
-    shown_rows = {row.model: (*auto[row.model], *row.peers) for row in rows}
-    lines = [_table(shown_rows, ["auto", *names], shown), ""]
-    lines += ["| over these models | geometric mean | worst |", "|---|--:|--:|"]
-    for name in ["auto", *names]:
-        found = [_or_eager(_named(shown_rows[row.model], name)) for row in rows]
-        lines.append(_mean_line(name, found))
+    beside = {row.model: ((row.auto,) if row.auto else ()) + row.peers for row in rows}
+    means = [
+        _mean(name, [_named(found, name) for found in beside.values()]) for name in ["auto", *names]
+    ]
+    means_table = table("over these models | geometric mean: | worst:", means)
     reasons = [
         f"- {row.model}, {single.name}: {single.outcome}: `{printable(single.reason)}`"
         for row in rows
         for single in row.peers
         if single.reason
     ]
-    return "\n".join([*lines, "", *reasons])
+    return "\n".join([_table(beside, ["auto", *names], shown), "", means_table, "", *reasons])
 
 
 def drawn(rows: Sequence[Row]) -> Plot:

@@ -9,8 +9,9 @@ import statistics
 import sys
 from typing import TYPE_CHECKING
 
-from benchmarks.capture.row import Row
-from benchmarks.markdown import line
+from benchmarks import workers
+from benchmarks.capture.run import Row, measure
+from benchmarks.markdown import table
 from benchmarks.part import Part
 from benchmarks.plot import Plot, Point
 from benchmarks.zoo import MODELS
@@ -29,29 +30,27 @@ BANDS = ((1, 1), (2, 10), (11, 100), (101, sys.maxsize))
 def document(rows: Sequence[Row], described: str) -> str:
     """The page."""
     good = [row for row in rows if not row.error]
-    lines = [
-        (
-            "| model | operations | captured | captured, by time | graphs a call | mean size "
-            "| largest | breaks | eager, ms | eager over captured | µs a call | first call, s |"
-        ),
-        f"|---|{'--:|' * 11}",
-        *map(_line, good),
-        *(line([row.model, row.error]) for row in rows if row.error),
-    ]
+    failed = [[row.model, row.error] for row in rows if row.error]
     reasons = [
         f"- {row.model}: {'; '.join(row.reasons)}" for row in good if row.reasons and row.outside
     ]
     return _PAGE.format(
-        summary="\n".join(_summary(good)),
-        rows="\n".join(lines),
+        summary=_summary(good) if good else "",
+        rows=table(_HEAD, [*map(_cells, good), *failed]),
         reasons="\n".join(reasons) or "None.",
         described=described,
     )
 
 
-def _line(row: Row) -> str:
+_HEAD = (
+    "model | operations: | captured: | captured, by time: | graphs a call: | mean size: | largest: "
+    "| breaks: | eager, ms: | eager over captured: | µs a call: | first call, s:"
+)
+
+
+def _cells(row: Row) -> list[str]:
     sizes = row.sizes or (0,)
-    cells = [
+    return [
         row.model,
         str(row.inside + row.outside),
         f"{row.share:.1%}",
@@ -65,12 +64,9 @@ def _line(row: Row) -> str:
         f"{row.overhead_seconds * 1e6:.0f}",
         f"{row.first_seconds:.1f}",
     ]
-    return line(cells)
 
 
-def _summary(rows: Sequence[Row]) -> list[str]:
-    if not rows:
-        return []
+def _summary(rows: Sequence[Row]) -> str:
     whole = sum(not row.outside for row in rows)
     bands = []
     for low, high in BANDS:
@@ -84,31 +80,36 @@ def _summary(rows: Sequence[Row]) -> list[str]:
     operations = sum(row.inside for row in rows) / sum(row.inside + row.outside for row in rows)
     long = [row.ratio for row in rows if row.eager_seconds >= LONG and row.ratio]
     short = [row for row in rows if row.eager_seconds < LONG]
-    lines = [
-        "| | here | the posts, of 2021 |",
-        "|---|---|---|",
-        f"| models | {len(rows)} | 51 of TorchBench (Update 4) |",
-        f"| operations captured, mean over models by time | {statistics.mean(shares):.1%} | 83 % |",
-        f"| operations captured, of all | {operations:.1%} | |",
-        f"| models captured whole | {whole} of {len(rows)} | |",
-        (
-            f"| graph calls a model | {', '.join(bands)} "
-            "| 27 with 1, 9 with 2–10, 10 with 11–100, 5 with more |"
-        ),
-        f"| operations in a graph | mean {statistics.mean(sizes):.0f}, largest {max(sizes)} | |",
+    lines: list[list[object]] = [
+        ["models", len(rows), "51 of TorchBench (Update 4)"],
+        [
+            "operations captured, mean over models by time",
+            f"{statistics.mean(shares):.1%}",
+            "83 %",
+        ],
+        ["operations captured, of all", f"{operations:.1%}", ""],
+        ["models captured whole", f"{whole} of {len(rows)}", ""],
+        [
+            "graph calls a model",
+            ", ".join(bands),
+            "27 with 1, 9 with 2–10, 10 with 11–100, 5 with more",
+        ],
+        ["operations in a graph", f"mean {statistics.mean(sizes):.0f}, largest {max(sizes)}", ""],
     ]
     if long:
         mean, worst = statistics.geometric_mean(long), min(long)
         lines.append(
-            f"| eager over captured, {count(len(long), 'model')} of 5 ms and more "
-            f"| geometric mean {mean:.3f}, worst {worst:.3f} | under 1 % on average; worst 0.94 |"
+            [
+                f"eager over captured, {count(len(long), 'model')} of 5 ms and more",
+                f"geometric mean {mean:.3f}, worst {worst:.3f}",
+                "under 1 % on average; worst 0.94",
+            ]
         )
     if short:
         each = statistics.median(row.overhead_seconds for row in short) * 1e6
-        lines.append(
-            f"| the same, {count(len(short), 'shorter model')} | median {each:.0f} µs a call | |"
-        )
-    return lines
+        about = f"the same, {count(len(short), 'shorter model')}"
+        lines.append([about, f"median {each:.0f} µs a call", ""])
+    return table(" | here | the posts, of 2021", lines)
 
 
 def drawn(rows: Sequence[Row]) -> Plot:
@@ -152,10 +153,11 @@ PART = Part(
     Row,
     document,
     lambda row: f"{row.time_share:.1%} {row.ratio:.3f}",
+    measure,
     budget=8.0,
     timeout=300.0,
     plot=drawn,
 )
 
 if __name__ == "__main__":
-    sys.exit(PART.measure(PART.parser().parse_args()))
+    workers.command(PART.run)

@@ -1,7 +1,4 @@
-"""One model captured and run as it is, in this process; prints a JSON line.
-
-``benchmarks.capture`` starts it.
-"""
+"""One model captured and run as it is, in this process."""
 
 from __future__ import annotations
 
@@ -12,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import dynamo_ext
-from benchmarks import workers
-from benchmarks.capture.row import Row
-from benchmarks.part import model_parser
+from benchmarks.stored_row import ModelRow
 from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import Form
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Iterator
 
     from torch.fx import GraphModule
@@ -31,6 +27,46 @@ COUNTED = 5
 
 
 MARK = "a captured graph"
+
+
+@dataclass(frozen=True)
+class Row(ModelRow):
+    """One model under the ``eager`` backend: captured, and run as it is.
+
+    ``inside`` and ``outside`` count ATen operations of one call in and outside of captured graphs,
+    ``inside_seconds`` and ``outside_seconds`` what they took. ``ratio`` with ``low`` and ``high``
+    is plain eager's time over that under Dynamo with its 95 % interval, ``overhead_seconds`` the
+    difference of the medians. A model that could not be measured has an ``error``.
+    """
+
+    model: str
+    quick: bool = False
+    inside: int = 0
+    outside: int = 0
+    inside_seconds: float = 0.0
+    outside_seconds: float = 0.0
+    graph_calls: int = 0
+    sizes: tuple[int, ...] = ()
+    breaks: int = 0
+    reasons: tuple[str, ...] = ()
+    eager_seconds: float = 0.0
+    ratio: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    overhead_seconds: float = 0.0
+    first_seconds: float = 0.0
+    error: str = ""
+
+    @property
+    def share(self) -> float:
+        """Of the operations, how many were captured."""
+        return self.inside / max(self.inside + self.outside, 1)
+
+    @property
+    def time_share(self) -> float:
+        """The same by the time that they take."""
+        total = self.inside_seconds + self.outside_seconds
+        return self.inside_seconds / total if total else 0.0
 
 
 @dataclass
@@ -90,18 +126,9 @@ def _above(event: Any) -> Iterator[str]:
         yield event.name
 
 
-def measure(name: str, *, form: Form, budget: float) -> Row:
-    """Count what is captured of a model, and time what that costs.
-
-    Parameters
-    ----------
-    name
-        Of a model of the zoo.
-    form
-        At which size, and where.
-    budget
-        Seconds for the timing.
-    """
+def measure(name: str, given: argparse.Namespace) -> Row:
+    """Count what is captured of a model, and time what that costs."""
+    form = Form.of(given)
     built = MODELS[name].build(form)
     counter = Counter(cuda=torch.device(form.device).type == "cuda")
     compiler = counter.learner() if built.module.training else counter.compiler
@@ -116,7 +143,7 @@ def measure(name: str, *, form: Form, budget: float) -> Row:
             counter.count(lambda: fast(*built.args, **built.kwargs))
         report = fast.report()
         found = dynamo_ext.compare(
-            built.module, built.args, ["eager"], kwargs=built.kwargs, budget=budget
+            built.module, built.args, ["eager"], kwargs=built.kwargs, budget=given.budget
         )
     base, under = found["eager"].timing, found["eager under Dynamo"]
     if base is None or under.timing is None or under.speedup is None:
@@ -146,15 +173,3 @@ def _reasons(report: Report) -> tuple[str, ...]:
     said = [each.reason for each in report.breaks] + [each.reason for each in report.frames]
     lines = [reason.strip().splitlines()[0] for reason in said if reason.strip()]
     return tuple(dict.fromkeys(lines))
-
-
-def main() -> None:
-    """Print the row of one model."""
-    given = model_parser("One model captured, in this process.", 8.0).parse_args()
-    workers.go_through(
-        [given.model], lambda name: [measure(name, form=Form.of(given), budget=given.budget)]
-    )
-
-
-if __name__ == "__main__":
-    main()

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import signal
-import sys
+import itertools
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -20,7 +19,7 @@ from benchmarks import machine, packed_rows, workers
 from benchmarks.first_run import table
 from benchmarks.first_run.cells import CELLS
 from benchmarks.first_run.row import Row
-from benchmarks.first_run.run import BACKENDS, STAGES
+from benchmarks.first_run.run import BACKENDS, STAGES, Measurement
 from benchmarks.part import add_storing
 from benchmarks.workers import Bounds, Ended
 
@@ -37,16 +36,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--backends", type=some(BACKENDS), default=BACKENDS, metavar="NAME,NAME")
     add_storing(parser, LIMIT)
     parser.add_argument("--limit", type=float, dest="timeout", help="the same as --timeout")
+    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
+    if given.here:
+        measurement = Measurement(given.backends[0], given.cells[0])
+        return workers.go_through(STAGES, lambda stage: [measurement.take(stage)])
     store = packed_rows.PackedRows(given.rows or packed_rows.own("first_run"), ("backend", "cell"))
     bounds = Bounds(given.timeout, given.memory)
-    asked = [(backend, cell) for backend in given.backends for cell in given.cells]
-    missing = [each for each in asked if given.again or each not in store]
-    for backend, cell in tqdm([] if given.only_write else missing, unit="cell", disable=None):
+    for backend, cell in store.missing(itertools.product(given.backends, given.cells), given):
         row = measured(backend, cell, bounds)
         store.note_machine(machine.sentence())
-        store.add(row.to_dict())
-        store.save()
+        store.keep(row.to_dict())
         tqdm.write(f"{backend}: {cell}: {table.said(row)}")
     rows = [Row.from_dict(row) for row in store.all()]
     rows.sort(key=lambda row: (BACKENDS.index(row.backend), list(CELLS).index(row.cell)))
@@ -63,10 +63,10 @@ def measured(backend: str, cell: str, bounds: Bounds) -> Row:
             "DYNAMO_EXT_CACHE": str(Path(folder, "ours")),
             "TORCHINDUCTOR_CACHE_DIR": str(Path(folder, "inductor")),
         }
-        words = ["--backend", backend, "--cell", cell]
+        words = ["--backends", backend, "--cells", cell, "--here"]
         try:
             with contextlib.closing(
-                workers.rows("first_run.run", words, bounds, environment=caches)
+                workers.rows("first_run", words, bounds, environment=caches)
             ) as found:
                 for stage, said in found:
                     if isinstance(said, Ended):
@@ -100,6 +100,4 @@ def some(known: Iterable[str]) -> Callable[[str], list[str]]:
 
 
 if __name__ == "__main__":
-    # Leave as on an interrupt, so that the process under way ends, too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    sys.exit(main())
+    workers.command(main)

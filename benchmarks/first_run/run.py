@@ -1,16 +1,10 @@
-"""One cell under one backend in this process: its first run, and later ones beside the plain cell.
-
-``benchmarks.first_run`` starts it, and gets a row of each stage.
-"""
+"""One cell under one backend: its first run, and later ones beside the plain cell."""
 
 from __future__ import annotations
 
-import argparse
 import statistics
-import sys
 
 import dynamo_ext
-from benchmarks import workers
 from benchmarks.first_run.cells import CELLS
 from benchmarks.first_run.namespace import Namespace, shell
 from benchmarks.first_run.row import Facts, First, Later, Row
@@ -92,17 +86,3 @@ def _facts() -> Facts | None:
         return Facts.of(dynamo_ext.last_report())
     except NoReportError:
         return None
-
-
-def main() -> int:
-    """Print a row for each stage of a cell under a backend."""
-    parser = argparse.ArgumentParser(description="One cell under one backend, in this process.")
-    parser.add_argument("--cell", choices=list(CELLS), required=True)
-    parser.add_argument("--backend", choices=BACKENDS, required=True)
-    given = parser.parse_args()
-    measurement = Measurement(given.backend, given.cell)
-    return workers.go_through(STAGES, lambda stage: [measurement.take(stage)])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -81,7 +81,7 @@ def page(rows: Sequence[Row], machine: str) -> str:
         more=MORE * 1e3,
         machine=machine.replace("\n", "\n\n"),
         over=table(
-            "Cell, Backend, First s, Budget s, Plain s, What was said",
+            "Cell | Backend | First s | Budget s | Plain s | What was said",
             [
                 [row.cell, f"`{row.backend}`", _first(row), f"{row.budget:.1f}",
                  "–" if row.plain is None else f"{row.plain:.2f}", cell(row.error)]
@@ -89,14 +89,14 @@ def page(rows: Sequence[Row], machine: str) -> str:
             ],
         ),
         slow=table(
-            "Cell, Backend, Plain ms, Later ms, Later over plain, What was said",
+            "Cell | Backend | Plain ms | Later ms | Later over plain | What was said",
             [
                 [row.cell, f"`{row.backend}`", *_later(row), cell(_fault(row))]
                 for row in _slow(rows)
             ],
         ),
         different=table(
-            "Cell, Backend, What differs",
+            "Cell | Backend | What differs",
             [[row.cell, f"`{row.backend}`", cell(_difference(row))] for row in _different(rows)],
         ),
         tables="\n\n".join(
@@ -142,7 +142,7 @@ def _summary(rows: Sequence[Row]) -> str:
         )
     lines.append(f"- {_count(rows, _different(rows))} results differ.")
     counts = table(
-        "Backend, Cells, Over the budget, Too slow later, Different",
+        "Backend | Cells | Over the budget | Too slow later | Different",
         [
             [f"`{some[0].backend}`", len(some), sum(row.over_budget for row in some),
              len(_slow(some)), len(_different(some))]
@@ -174,7 +174,8 @@ def _fault(row: Row) -> str:
 
 def _of_backend(rows: Sequence[Row]) -> str:
     return table(
-        "Cell, Plain ms, First s, Second s, Later ms, Later over plain, Captured, Graphs, Note",
+        "Cell | Plain ms | First s | Second s | Later ms | Later over plain | Captured | Graphs"
+        " | Note",
         [_cells(row) for row in rows],
     )
 

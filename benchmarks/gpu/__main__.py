@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import argparse
 import datetime as dt
-import signal
-import sys
 import tempfile
 import threading
 import time
@@ -73,8 +71,7 @@ class Study:
         with self._lock:
             if row.outcome == "not run" and (row.part, row.name) in self._store:
                 return
-            self._store.add(row.to_dict())
-            self._store.save()
+            self._store.keep(row.to_dict())
         if row.outcome not in _QUIET:
             print(f"{row.part}: {row.name}: {row.outcome} {row.reason}", flush=True)
 
@@ -175,6 +172,4 @@ def _run(study: Study, given: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    # Leave as on an interrupt, so that the process under way ends, too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    sys.exit(main())
+    workers.command(main)

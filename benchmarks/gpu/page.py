@@ -7,7 +7,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from benchmarks.gpu.run import Row
-from benchmarks.markdown import cell, line, told
+from benchmarks.markdown import cell, table, told
 from benchmarks.packed_rows import PackedRows
 from benchmarks.zoo.form import LARGER
 
@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 KEYS = ("part", "name")
 BEGIN, END = "<!-- measured -->", "<!-- /measured -->"
 NOTHING = "**Nothing has run on a GPU yet: no line of the CUDA paths.**"
-_COLUMNS = "model / backend|outcome|a call, ms|speedup|of limit|cosine|first call, s|in engine|"
+_COLUMNS = (
+    "model / backend | outcome | a call, ms: | speedup: | of limit: | cosine: | first call, s: "
+    "| in engine: | "
+)
+_TESTED = "backend | there | passed: | failed: | ended its process: | skipped: | not run:"
 _COMPARED = (
     "Speedups over `eager` (the model as it is{size}), with 95 % intervals; shares of what the "
     "device can do in the row's precision; cosines to float64, of rows in float32 to eager:"
@@ -58,35 +62,35 @@ def _section(store: PackedRows) -> str:
     tests = rows(store, "test")
     backends = {row.name: row for row in rows(store, "backend")}
     named = sorted({row.backend for row in tests} | backends.keys())
-    table = ["| backend | there | passed | failed | ended its process | skipped | not run |"]
-    table += ["|---|---|--:|--:|--:|--:|--:|"]
+    tested = []
     for name in named:
         counts = Counter(row.outcome for row in tests if row.backend == name)
         here = backends.get(name)
         there = cell(f"{here.outcome}: {here.reason}") if here else ""
-        table.append(line([name or "several", there, *(counts[each] for each in _OUTCOMES)]))
+        tested.append([name or "several", there, *(counts[each] for each in _OUTCOMES)])
     bad = [row for row in tests if row.outcome in {"failed", "ended"}]
     listed = [
         f"- `{row.name}`: {row.outcome}: {cell(shorten(row.reason, _REASON, placeholder=' …'))}"
         for row in bad
     ]
-    compared = [line(_COLUMNS.split("|")), "|---|---|--:|--:|--:|--:|--:|--:|---|"]
-    compared += [_compared(row) for row in rows(store, "model")]
+    compared = map(_compared, rows(store, "model"))
     return "\n".join(
         [
             f"### {facts['GPU']}, {store.head['date']}",
             "",
             f"With {said}. The tests of `tests/gpu`:",
-            *["", *table],
+            "",
+            table(_TESTED, tested),
             *(["", "What did not pass:", "", *listed] if listed else []),
             "",
             _COMPARED.format(size=_LARGE if store.head.get("size") == "large" else ""),
-            *["", *compared],
+            "",
+            table(_COLUMNS, compared),
         ]
     )
 
 
-def _compared(row: Row) -> str:
+def _compared(row: Row) -> list[str]:
     call = f"{row.seconds * 1e3:.3f}" if row.seconds else ""
     speedup = told(row.ratio, row.low, row.high) if row.ratio else ""
     first = f"{row.first:.1f}" if row.first else ""
@@ -94,4 +98,4 @@ def _compared(row: Row) -> str:
     share = f"{row.share:.0%}" if row.share else ""
     cosine = f"{row.cosine:.7f}" if row.cosine else ""
     words = [row.name, row.outcome, call, speedup, share, cosine, first, engine]
-    return line([*words, cell(row.reason)])
+    return [*words, cell(row.reason)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import copy
 import functools
 import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -18,10 +19,9 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 import dynamo_ext
-from benchmarks import float64, workers
+from benchmarks import float64
 from benchmarks.engine_facts import EngineRow, engine_facts, first_line
 from benchmarks.libraries.models import MODELS
-from benchmarks.part import model_parser
 from benchmarks.stored_row import ModelRow
 from benchmarks.zoo.model import SEED
 
@@ -51,8 +51,11 @@ class Row(EngineRow, ModelRow):
     seconds: float = 0.0
 
 
-def measure(run: str) -> Row:
+def measure(run: str, _given: argparse.Namespace) -> Row:
     """Take four steps with a model under an engine, and compare each with eager's."""
+    # Behind the project's own packages.
+    sys.path.append(str(INSTALLED.parent))
+    warnings.simplefilter("ignore")
     engine, _, name = run.partition(": ")
     torch.manual_seed(SEED)
     chosen = MODELS[name]
@@ -121,20 +124,3 @@ def _exact(
 ) -> list[torch.Tensor]:
     exact = copy.deepcopy(model).double() if isinstance(model, torch.nn.Module) else model
     return results(exact, exact, [float64.doubled(t) for t in inputs], gradients=gradients)
-
-
-def main() -> int:
-    """Print the row of a model under an engine."""
-    given = model_parser("A model of a library under one engine.", None, RUNS).parse_args()
-    # Behind the project's own packages.
-    sys.path.append(str(INSTALLED.parent))
-    warnings.simplefilter("ignore")
-
-    def measured(run: str) -> Iterator[Row]:
-        yield measure(run)
-
-    return workers.go_through([given.model], measured)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -67,20 +67,20 @@ def page(rows: Sequence[Row], machine: str) -> str:
     return _PAGE.format(
         machine=machine,
         totals=table(
-            "Engine, Models, Right, Wrong, Failed, Died, In engine, Whole, Breaks, Fell back,"
-            " Seconds (median)",
+            "Engine | Models | Right | Wrong | Failed | Died | In engine | Whole | Breaks"
+            " | Fell back | Seconds (median)",
             [_total(engine, [row for at, _, row in named if at == engine]) for engine in engines],
         ),
         wrong=table(
-            "Model, Engine, Status, What was said",
+            "Model | Engine | Status | What was said",
             [[m, f"`{e}`", row.status, cell(row.error)] for e, m, row in named if row.error],
         ),
         faults=table(
-            "Model, Engine, What was said",
+            "Model | Engine | What was said",
             [[m, f"`{e}`", cell(said)] for e, m, row in named for said in row.faults],
         ),
         rows=table(
-            "Model, Library, Engine, Status, In engine, Graphs, Breaks, Seconds",
+            "Model | Library | Engine | Status | In engine | Graphs | Breaks | Seconds",
             [
                 [m, row.library, f"`{e}`", row.status, _share(row), row.graphs, row.breaks,
                  f"{row.seconds:.1f}"]
@@ -88,7 +88,7 @@ def page(rows: Sequence[Row], machine: str) -> str:
             ],
         ),
         refused=table(
-            "Engine, Operator, Models",
+            "Engine | Operator | Models",
             [[f"`{e}`", f"`{name}`", number] for (e, name), number in sorted(refused.items())],
         ),
     )  # fmt: skip

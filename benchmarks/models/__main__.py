@@ -7,17 +7,15 @@ an interrupted run goes on where it was; ``--again`` measures anew what is alrea
 from __future__ import annotations
 
 import argparse
-import signal
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
 from tqdm import tqdm
 
-from benchmarks import machine, packed_rows
+from benchmarks import machine, packed_rows, workers
 from benchmarks.backends import BACKENDS
 from benchmarks.models.row import Row
-from benchmarks.models.run import rows
+from benchmarks.models.run import here, rows
 from benchmarks.models.table import render
 from benchmarks.packed_rows import PackedRows
 from benchmarks.part import add_storing
@@ -54,7 +52,7 @@ def measure(chosen: argparse.Namespace, store: PackedRows) -> None:
     """Fill the store with the rows asked for that it does not have."""
     backends, missing = available(chosen.backends)
     form = Form.of(chosen)
-    here = machine.sentence(form)
+    measured_with = machine.sentence(form)
     # What came to be available is missing no more.
     known = store.head.get("missing", {})
     store.head["missing"] = {k: v for k, v in known.items() if k not in backends} | missing
@@ -62,17 +60,12 @@ def measure(chosen: argparse.Namespace, store: PackedRows) -> None:
     bounds = Bounds(chosen.timeout, chosen.memory)
     for dtype in chosen.dtypes.split(","):
         for backend in backends:
-            wanted = [
-                model
-                for model in chosen.models
-                if chosen.again or (model, backend, dtype) not in store
-            ]
+            asked = [(model, backend, dtype) for model in chosen.models]
+            wanted = [model for model, *_ in store.missing(asked, chosen)]
             groups = [wanted] if form.tiny or chosen.together else [[m] for m in wanted]
-            about = f"{backend}, {dtype}"
-            for group in tqdm(groups, desc=about, unit="process", disable=None):
+            for group in tqdm(groups, desc=f"{backend}, {dtype}", unit="process", disable=None):
                 for row in rows(group, backend, dtype, form=form, bounds=bounds):
-                    store.add(replace(row, machine=here).to_dict())
-                    store.save()
+                    store.keep(replace(row, machine=measured_with).to_dict())
                     tqdm.write(f"{row.status:7}{row.key}  {row.reason}")
 
 
@@ -91,7 +84,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--together", action="store_true", help="a backend's models in one process: faster"
     )
     add_storing(parser, Bounds.seconds)
+    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args(arguments)
+    if chosen.here:
+        return here(chosen)
     form = Form.of(chosen)
     store = PackedRows(chosen.rows or packed_rows.own("models", form), KEYS)
     if not chosen.only_write:
@@ -108,6 +104,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    # Leave as on an interrupt, so that the process under way ends, too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    sys.exit(main())
+    workers.command(main)

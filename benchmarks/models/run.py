@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
 import copy
-import sys
 import tempfile
 import traceback
 from typing import TYPE_CHECKING, Any
@@ -12,17 +10,18 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import dynamo_ext
-from benchmarks import workers
+from benchmarks import float64, workers
 from benchmarks.cuts import Cuts
 from benchmarks.models.row import Note, Row
 from benchmarks.zoo import MODELS
-from benchmarks.zoo.form import Form, add_arguments
+from benchmarks.zoo.form import Form
 from benchmarks.zoo.model import Built, mapped, tensors
 from benchmarks.zoo.training import learnt, unlearnt
 from dynamo_ext.backends import registry
 from dynamo_ext.numerics import tolerance
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Iterator, Sequence
 
     from benchmarks.workers import Bounds
@@ -155,14 +154,7 @@ def _shaken(built: Built, calls: Sequence[tuple[Any, Any]], expected: Sequence[A
     """
     farthest = 0.0
     for seed in range(_SHAKES):
-        draws = torch.Generator().manual_seed(seed)
-
-        def shake(tensor: torch.Tensor, draws: torch.Generator = draws) -> torch.Tensor:
-            if not tensor.is_floating_point():
-                return tensor
-            noise = torch.randn(tensor.shape, generator=draws).to(tensor.device)
-            return tensor * (1 + torch.finfo(tensor.dtype).eps / 2 * noise)
-
+        shake = float64.rounded(seed)
         moved = [(mapped(args, shake), mapped(kwargs, shake)) for args, kwargs in calls]
         with built.gradients():
             found = _called(built.module, built.module, moved)
@@ -222,32 +214,25 @@ def rows(
     """
     if not models:
         return
-    words = ["--backend", backend, "--dtype", dtype, *form.words, "--models", *models]
+    words = ["--here", "--backends", backend, "--dtypes", dtype, *form.words]
     with tempfile.TemporaryDirectory() as folder:
         # Compile seconds are those of a first time.
         caches = {} if form.tiny else {"TORCHINDUCTOR_CACHE_DIR": folder}
-        for model, said in workers.rows("models.run", words, bounds, environment=caches):
+        for model, said in workers.rows(
+            "models", [*words, "--models", *models], bounds, environment=caches
+        ):
             if isinstance(said, workers.Ended):
                 yield Row(model, backend, dtype, form.tiny, "failed", said.reason)
             else:
                 yield Row.from_dict(said)
 
 
-def main() -> int:
-    """Print a row for each model."""
-    parser = argparse.ArgumentParser(description="Models under one backend, in this process.")
-    parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
-    parser.add_argument("--backend", required=True)
-    parser.add_argument("--dtype", default="float32")
-    add_arguments(parser)
-    chosen = parser.parse_args()
+def here(chosen: argparse.Namespace) -> int:
+    """Print a row for each model, in this process."""
+    [backend] = chosen.backends
 
     def measured(model: str) -> list[Row]:
         torch._dynamo.reset()  # noqa: SLF001 - torch's own way to start afresh
-        return [measure(model, chosen.backend, chosen.dtype, form=Form.of(chosen))]
+        return [measure(model, backend, chosen.dtypes, form=Form.of(chosen))]
 
     return workers.go_through(chosen.models, measured)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from benchmarks.markdown import cell, line
+from benchmarks.markdown import cell, table
 from benchmarks.models.row import Note, Row
 from benchmarks.zoo import MODELS
 from dynamo_ext.formatting import count
@@ -35,8 +35,7 @@ the named configuration.
   too, what is no further from eager than twice what eager's own move by where its inputs change by
   half of their last digit (the farthest of eight such changes).
 - **Fallbacks**: what went to eager at run time or compile time; operators that an engine does
-  not take are counted as *refused* and listed at the end.
-"""
+  not take are counted as *refused* and listed at the end."""
 
 _MARKS = {"right": "", "wrong": "**wrong** ", "failed": "**failed** "}
 
@@ -53,16 +52,15 @@ def render(rows: Sequence[Row], missing: Mapping[str, str]) -> str:
     """
     parts = [_INTRODUCTION, _machines(rows)]
     if any(row.quick for row in rows):
-        parts.append("**These are the tiny forms of the models.**\n")
-    for name, reason in missing.items():
-        parts.append(f"- `{name}` is not in the table: {reason}\n")
+        parts.append("**These are the tiny forms of the models.**")
+    parts += [f"- `{name}` is not in the table: {reason}" for name, reason in missing.items()]
     for dtype in dict.fromkeys(row.dtype for row in sorted(rows, key=_order)):
         chosen = sorted((row for row in rows if row.dtype == dtype), key=_order)
-        parts += [f"## {dtype}\n", _totals(chosen), _overview(chosen), _details(chosen)]
-    parts += ["## What went wrong\n", _failures(rows)]
-    parts += ["## What stays out of an engine, and why\n", _refusals(rows)]
-    parts += ["## The models\n", _models({row.model for row in rows})]
-    return "\n".join(parts)
+        parts += [f"## {dtype}", _totals(chosen), _overview(chosen), _details(chosen)]
+    parts += ["## What went wrong", _failures(rows)]
+    parts += ["## What stays out of an engine, and why", _refusals(rows)]
+    parts += ["## The models", _models({row.model for row in rows})]
+    return "\n\n".join(parts) + "\n"
 
 
 def _machines(rows: Sequence[Row]) -> str:
@@ -71,12 +69,12 @@ def _machines(rows: Sequence[Row]) -> str:
     for row in sorted(rows, key=_order):
         found.setdefault(row.machine, Counter())[row.dtype] += 1
     if len(found) == 1:
-        return f"{next(iter(found))}\n"
+        return next(iter(found))
     lines = []
     for said, dtypes in sorted(found.items(), key=lambda each: -each[1].total()):
         counted = ", ".join(f"{count(number, 'row')} in {name}" for name, number in dtypes.items())
-        lines.append(f"- {said} {counted}.\n")
-    return "".join(lines)
+        lines.append(f"- {said} {counted}.")
+    return "\n".join(lines)
 
 
 def _order(row: Row) -> tuple[int, int, int]:
@@ -86,11 +84,6 @@ def _order(row: Row) -> tuple[int, int, int]:
     model = models.index(row.model) if row.model in models else len(models)
     backend = BACKENDS.index(row.backend) if row.backend in BACKENDS else len(BACKENDS)
     return (row.dtype != "float32", model, backend)
-
-
-def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    rows = [head, ["---"] * len(head), *lines]
-    return "".join(f"{line(row)}\n" for row in rows)
 
 
 def share(row: Row) -> str:
@@ -116,9 +109,11 @@ def _totals(rows: Sequence[Row]) -> str:
         cells += [str(sum(any(note.stage == "unsupported" for note in row.notes) for row in own))]
         cells += [f"{statistics.median(compiled):.1f}" if compiled else "–"]
         lines.append([f"`{backend}`", *cells])
-    head = ["Backend", "Models that are right", "of these the engine gave way to eager in part"]
-    head += ["Operators refused in", "Compile, median"]
-    return _table(head, lines)
+    return table(
+        "Backend | Models that are right | of these the engine gave way to eager in part"
+        " | Operators refused in | Compile, median",
+        lines,
+    )
 
 
 def _overview(rows: Sequence[Row]) -> str:
@@ -128,13 +123,15 @@ def _overview(rows: Sequence[Row]) -> str:
         [model, *(cells.get((model, backend), "") for backend in backends)]
         for model in dict.fromkeys(row.model for row in rows)
     ]
-    return _table(["Operations in the engine", *(f"`{name}`" for name in backends)], lines)
+    return table(" | ".join(["Operations in the engine", *(f"`{b}`" for b in backends)]), lines)
 
 
 def _details(rows: Sequence[Row]) -> str:
-    head = ["Model", "Backend", "Graphs", "In engine", "Parts", "Switches", "Compile"]
-    head += ["Absolute", "Relative", "Fallbacks"]
-    return _table(head, [_line(row) for row in rows])
+    return table(
+        "Model | Backend | Graphs | In engine | Parts | Switches | Compile | Absolute | Relative"
+        " | Fallbacks",
+        map(_line, rows),
+    )
 
 
 def _line(row: Row) -> list[str]:
@@ -180,9 +177,7 @@ def _failures(rows: Sequence[Row]) -> str:
             [*where, f"{note.stage} × {note.count}", cell(note.message)]
             for note in row.engine_failures
         ]
-    if not lines:
-        return "Nothing.\n"
-    return _table(["Model", "Backend", "Dtype", "Stage", "What was said"], lines)
+    return table("Model | Backend | Dtype | Stage | What was said", lines)
 
 
 def _refusals(rows: Sequence[Row]) -> str:
@@ -198,9 +193,7 @@ def _refusals(rows: Sequence[Row]) -> str:
          ", ".join(models)]
         for (backend, dtype, operator, reason), models in sorted(found.items())
     ]  # fmt: skip
-    if not lines:
-        return "Nothing.\n"
-    return _table(["Backend", "Dtype", "Operator", "Reason", "Operations", "Models"], lines)
+    return table("Backend | Dtype | Operator | Reason | Operations | Models", lines)
 
 
 def _reason(note: Note) -> str:
@@ -212,4 +205,4 @@ def _reason(note: Note) -> str:
 
 def _models(names: set[str]) -> str:
     chosen = [model for model in MODELS.values() if model.name in names]
-    return _table(["Model", "Source"], [[model.name, model.source] for model in chosen])
+    return table("Model | Source", [[model.name, model.source] for model in chosen])

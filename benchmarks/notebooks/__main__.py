@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import signal
-import sys
 from collections.abc import Sequence
 
+from benchmarks import workers
 from benchmarks.markdown import cell, table
-from benchmarks.notebooks.run import INSTALLED, MORE, RUNS, Row
+from benchmarks.notebooks.run import INSTALLED, MORE, RUNS, Row, measure
 from benchmarks.part import Part
 
 _PAGE = """# First runs of whole notebooks
@@ -55,8 +54,8 @@ def page(rows: Sequence[Row], machine: str) -> str:
         different=sum(bool(row.differences) for _, _, row in good),
         count=len(good),
         rows=table(
-            "Notebook, Library, Backend, Plain s, First s, Limit s, Within, Plain CPU s,"
-            " First CPU s, Cells, Under, Compared, Different",
+            "Notebook | Library | Backend | Plain s | First s | Limit s | Within | Plain CPU s"
+            " | First CPU s | Cells | Under | Compared | Different",
             [
                 [notebook, row.library, backend, f"{row.plain:.1f}", f"{row.first:.1f}",
                  f"{row.limit:.1f}", "yes" if row.first <= row.limit else "no",
@@ -67,44 +66,40 @@ def page(rows: Sequence[Row], machine: str) -> str:
         ),
         machine=machine,
         differences=table(
-            "Notebook, Backend, What differs",
+            "Notebook | Backend | What differs",
             [[n, backend, cell(said)] for n, backend, row in good for said in row.differences],
         ),
         slowest=table(
-            "Notebook, Backend, What the report says",
+            "Notebook | Backend | What the report says",
             [[notebook, backend, cell(row.slowest)] for notebook, backend, row in good],
         ),
         wrong=table(
-            "Notebook, Backend, What was said",
+            "Notebook | Backend | What was said",
             [[n, f"`{b}`", cell(row.error)] for b, n, row in named if row.error],
         ),
     )  # fmt: skip
 
 
 PART = Part(
-    name="notebooks",
-    about=__doc__.strip(),
-    models=RUNS,
-    row=Row,
-    page=page,
-    said=lambda row: f"plain {row.plain:.1f} s, first {row.first:.1f} s, {row.differences}",
+    "notebooks",
+    __doc__.strip(),
+    RUNS,
+    Row,
+    page,
+    lambda row: f"plain {row.plain:.1f} s, first {row.first:.1f} s, {row.differences}",
+    measure,
     budget=None,
     timeout=7200.0,
+    needs=(INSTALLED, "The notebooks are not there. Run `make notebooks-first-run`."),
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, store, write; 1 where a notebook has no row, 2 where nothing is installed."""
+def main() -> int:
+    """Measure what is not there yet, store, write."""
     parser = PART.parser()
     parser.add_argument("--rounds", type=int, default=3, help="runs under each backend")
-    given = parser.parse_args(arguments)
-    if not given.only_write and not INSTALLED.exists():
-        print("The notebooks are not there. Run `make notebooks-first-run`.")
-        return 2
-    return PART.measure(given, [f"--rounds={given.rounds}"])
+    return PART.run(parser)
 
 
 if __name__ == "__main__":
-    # Leave as on an interrupt, so that the process under way ends, too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    sys.exit(main())
+    workers.command(main)

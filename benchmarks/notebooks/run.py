@@ -1,14 +1,11 @@
-"""One notebook under one backend: each run in a kernel that finds nothing compiled on disk.
-
-``benchmarks.notebooks`` starts it, and gets a row.
-"""
+"""One notebook under one backend: each run in a kernel that finds nothing compiled on disk."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -20,9 +17,7 @@ import nbformat
 import psutil
 from nbclient import NotebookClient
 
-from benchmarks import workers
 from benchmarks.notebooks.cells import REPORT, difference, prefixed, shown
-from benchmarks.part import model_parser
 from benchmarks.stored_row import ModelRow, StoredRow
 
 FOLDER = Path(__file__).parents[2] / "build" / "notebooks"
@@ -104,7 +99,7 @@ class Row(ModelRow):
         return 2 * self.plain + MORE[self.model.partition(": ")[0]]
 
 
-def measure(run: str, rounds: int) -> Row:
+def measure(run: str, asked: argparse.Namespace) -> Row:
     """Run a notebook plainly, if it has not been here, and under a backend; compare the texts."""
     backend, _, name = run.partition(": ")
     path = next(FOLDER.glob(NOTEBOOKS[name]))
@@ -112,8 +107,8 @@ def measure(run: str, rounds: int) -> Row:
         cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"
     ]
     given = [prefixed(text, backend, number) for number, text in enumerate(texts)]
-    plain = _plain_runs(name, texts, max(rounds, PLAIN_RUNS))
-    first = [execute(given, "%load_ext dynamo_ext") for _ in range(rounds)]
+    plain = _plain_runs(name, texts, max(asked.rounds, PLAIN_RUNS))
+    first = [execute(given, "%load_ext dynamo_ext") for _ in range(asked.rounds)]
     same = [n for n in range(len(texts)) if len({run.texts[n] for run in plain}) == 1]
     found = {
         f"cell {n + 1}: {wrong}": None
@@ -187,15 +182,3 @@ def execute(texts: Sequence[str], load: str = "") -> Run:
 def _cpu(kernel: psutil.Process) -> float:
     used = kernel.cpu_times()
     return used.user + used.system + used.children_user + used.children_system
-
-
-def main() -> int:
-    """Print the row of a notebook under a backend."""
-    parser = model_parser("A notebook under a backend.", None, RUNS)
-    parser.add_argument("--rounds", type=int, default=3)
-    given = parser.parse_args()
-    return workers.go_through([given.model], lambda run: [measure(run, given.rounds)])
-
-
-if __name__ == "__main__":
-    sys.exit(main())

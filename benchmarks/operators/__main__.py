@@ -8,6 +8,7 @@ a process died or a case did not come back.
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import itertools
 import json
 import sys
@@ -19,11 +20,12 @@ import torch
 
 from benchmarks import workers
 from benchmarks.operators import table
-from benchmarks.operators.check import CALLS
+from benchmarks.operators.check import CALLS, check
 from benchmarks.operators.row import Row, Verdict
-from benchmarks.operators.samples import DTYPES
+from benchmarks.operators.samples import DTYPES, cases
 from benchmarks.workers import Bounds
 from dynamo_ext.backends import registry
+from dynamo_ext.backends.options import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +36,25 @@ _NOT_SWEPT = {
     "eager": "It is eager.",
     "tvm_meta_schedule": "It tunes each operation for seconds, on `tvm`'s translation.",
 }
+
+
+def here(given: argparse.Namespace) -> int:
+    """Run the cases of an engine that are not done yet, in this process; 0 where none is left."""
+    faulthandler.enable()
+    torch.set_num_threads(1)
+    engine = registry.get(given.here)
+    known = {spec.name for spec in engine.options}
+    wanted = {"verify": False, "min_partition": 1}
+    options = resolve(engine.name, engine.options, {k: v for k, v in wanted.items() if k in known})
+    found = cases(
+        operators=given.operators,
+        dtypes=given.dtypes.split(","),
+        samples=given.samples,
+        subset=given.subset,
+    )
+    return workers.go_through(
+        found, lambda case: [check(case, engine, options)], lambda case: case.key
+    )
 
 
 def engines(names: Sequence[str] = ()) -> tuple[dict[str, str], dict[str, str]]:
@@ -76,8 +97,8 @@ def sweep(
     with file.open("w", encoding="utf-8") as out:
         out.writelines(json.dumps(row.to_dict()) + "\n" for row in found)
         told = workers.rows(
-            "operators.worker",
-            [f"--engine={engine}", *arguments],
+            "operators",
+            [f"--here={engine}", *arguments],
             Bounds(timeout),
             done=[row.key for row in found],
             # One thread each: the tensors are tiny, and engines would fight over the cores.
@@ -129,8 +150,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--report", action="store_true", help="run nothing: report what is kept")
     parser.add_argument("--state", type=Path, default=_STATE, help="where rows are kept meanwhile")
     parser.add_argument("--write", type=Path, help="the page, as Markdown")
-    parser.add_argument("--json", type=Path, help="all rows")
+    parser.add_argument("--here", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
+    if given.here:
+        return here(given)
     versions, skipped = engines([name for name in given.engines.split(",") if name])
     passed = [f"--{name}={getattr(given, name)}" for name in _PASSED]
 
@@ -153,15 +176,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in versions:
         if name not in having:
             skipped.setdefault(name, "No samples were run.")
-    if given.json:
-        given.json.parent.mkdir(parents=True, exist_ok=True)
-        record = {
-            "torch": torch.__version__,
-            "engines": ran,
-            "skipped": skipped,
-            "rows": [row.to_dict() for row in rows],
-        }
-        given.json.write_text(json.dumps(record), encoding="utf-8")
     page = table.page(
         rows,
         versions=ran,

@@ -2,7 +2,7 @@
 
 The samples are those of torch's test suite. ``torch.testing._internal`` is private and is
 imported here alone; checked on 2.13.0. It changes global flags of torch, so it belongs in a
-process of its own (``benchmarks.operators.worker``).
+process of its own (``python -m benchmarks.operators --here``).
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ def cases(
     for info, dtype in itertools.product(chosen, dtypes):
         if DTYPES[dtype] in info.supported_dtypes("cpu"):
             yield from _cases_of(info, dtype, samples)
-    for edge in edges.EDGES:
-        name = edges.PREFIX + edge.name
-        if fnmatch.fnmatch(name, operators) and edge.dtype in dtypes:
-            tensors = tuple(made.clone() for made in edge.inputs())
-            yield Case(name, edge.dtype, 0, _flat(edge.function), tensors)
+    for dtype, named in edges.EDGES.items():
+        for name, (function, *inputs) in named.items():
+            if fnmatch.fnmatch(edges.PREFIX + name, operators) and dtype in dtypes:
+                tensors = tuple(make().clone() for make in inputs)
+                yield Case(edges.PREFIX + name, dtype, 0, _flat(function), tensors)
 
 
 def _operators() -> list[Any]:

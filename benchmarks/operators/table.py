@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from benchmarks.markdown import cell, line
+from benchmarks.markdown import cell, table
 from benchmarks.operators.edges import PREFIX
 from benchmarks.operators.known import accepted
 from benchmarks.operators.row import FAULTS, Row, Verdict
@@ -122,10 +122,7 @@ def page(  # noqa: PLR0913 - what the page says, by keyword
 
 def _summary(rows: Iterable[Row], versions: Mapping[str, str]) -> str:
     rows = list(rows)
-    lines = [
-        line(["engine", "version", "counted", "all", *_WORDS.values()]),
-        line(["---", "---", "---", *["---:"] * (len(_WORDS) + 1)]),
-    ]
+    lines = []
     for engine, version in versions.items():
         mine = [row for row in rows if row.engine == engine and row.verdict != "unsampled"]
         by_operator: dict[str, list[Row]] = {}
@@ -134,9 +131,10 @@ def _summary(rows: Iterable[Row], versions: Mapping[str, str]) -> str:
         samples = Counter(row.verdict for row in mine)
         operators = Counter(overall(group) for group in by_operator.values())
         for name, counts in (("samples", samples), ("operators", operators)):
-            numbers = [str(counts[verdict]) for verdict in _WORDS]
-            lines.append(line([f"`{engine}`", version, name, str(counts.total()), *numbers]))
-    return "\n".join(lines) + "\n"
+            numbers = [counts[verdict] for verdict in _WORDS]
+            lines.append([f"`{engine}`", version, name, counts.total(), *numbers])
+    numbered = " | ".join(f"{word}:" for word in ("all", *_WORDS.values()))
+    return table(f"engine | version | counted | {numbered}", lines) + "\n"
 
 
 def overall(rows: Sequence[Row]) -> Verdict:
@@ -170,18 +168,18 @@ def _faults(rows: Iterable[Row]) -> list[str]:
     wrong = sorted((row for row in rows if row.verdict in FAULTS), key=lambda r: (r.engine, r.key))
     faults = [row for row in wrong if row.fault]
     others = [row for row in wrong if not row.fault]
-    lines = ["## Faults\n"]
-    if faults:
-        lines.append(line(["engine", "operator", "dtype", "sample", "fault", "what"]))
-        lines.append(line(["---"] * 6))
-        lines += [line([*_where(row), row.verdict, _safe(_what(row))]) for row in faults]
-    else:
-        lines.append("None: no wrong result that is not listed below, no crash, no timeout.")
+    found = table(
+        "engine | operator | dtype | sample | fault | what",
+        [[*_where(row), row.verdict, _safe(_what(row))] for row in faults],
+        "None: no wrong result that is not listed below, no crash, no timeout.",
+    )
+    lines = ["## Faults\n", found]
     if others:
-        lines += ["", "## Accepted differences\n", _ACCEPTED]
-        lines.append(line(["engine", "operator", "dtype", "sample", "what", "why"]))
-        lines.append(line(["---"] * 6))
-        lines += [line([*_where(row), _safe(_what(row)), _why(row)]) for row in others]
+        accepted = table(
+            "engine | operator | dtype | sample | what | why",
+            [[*_where(row), _safe(_what(row)), _why(row)] for row in others],
+        )
+        lines += ["", "## Accepted differences\n", _ACCEPTED, accepted]
     return [*lines, ""]
 
 
@@ -208,15 +206,15 @@ def _table(rows: Sequence[Row], engines: Sequence[str]) -> str:
     cells: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
         cells.setdefault((row.operator, row.engine, row.dtype), []).append(row)
-    lines = [line(["operator", *engines]), line(["---", *[":---:"] * len(engines)])]
+    lines = []
     for operator in sorted({row.operator for row in rows}):
         shown = operator.removeprefix(PREFIX)
         found = [
             "".join(_mark(cells.get((operator, engine, dtype))) for dtype in _ORDER)
             for engine in engines
         ]
-        lines.append(line([shown if shown != operator else f"`{operator}`", *found]))
-    return "\n".join(lines) + "\n"
+        lines.append([shown if shown != operator else f"`{operator}`", *found])
+    return table(" | ".join(["operator", *engines]), lines) + "\n"
 
 
 _ORDER = ("float32", "int64", "bool")
@@ -229,7 +227,7 @@ def _mark(rows: Sequence[Row] | None) -> str:
 def _reasons(rows: Iterable[Row], engines: Sequence[str]) -> str:
     """The commonest reasons of each engine, so that the table's ○ can be understood."""
     rows = list(rows)
-    lines = [line(["engine", "samples", "reason"]), line(["---", "---:", "---"])]
+    lines = []
     for engine in engines:
         counts = Counter(
             reason
@@ -238,11 +236,8 @@ def _reasons(rows: Iterable[Row], engines: Sequence[str]) -> str:
             for reason in {part.partition(": ")[2] for part in row.reason.split("; ")}
             if reason
         )
-        lines += [
-            line([f"`{engine}`", str(count), _safe(reason)])
-            for reason, count in counts.most_common(12)
-        ]
-    return "\n".join(lines) + "\n"
+        lines += [[f"`{engine}`", n, _safe(reason)] for reason, n in counts.most_common(12)]
+    return table("engine | samples: | reason", lines) + "\n"
 
 
 def _safe(text: str) -> str:

@@ -8,22 +8,14 @@ in one interleaved schedule.
 from __future__ import annotations
 
 import statistics
-import sys
 from typing import TYPE_CHECKING
 
-from benchmarks.markdown import cell, line
+from benchmarks import workers
+from benchmarks.markdown import cell, table
 from benchmarks.part import Part
 from benchmarks.plot import Plot, Point
-from benchmarks.precision.run import BOUNDED, MEASURED, PEERS, Case, Row
-from benchmarks.zoo import (
-    classic,
-    decoders,
-    encoders,
-    language,
-    patches,
-    speech,
-    vision,
-)
+from benchmarks.precision.run import BOUNDED, MEASURED, PEERS, Case, Row, measure
+from benchmarks.zoo import classic, images, text
 from dynamo_ext.widgets.comparison.number_text import amount, cosine
 
 if TYPE_CHECKING:
@@ -56,46 +48,39 @@ def _learns(row: Row) -> bool:
     return MEASURED[row.model].learns
 
 
+_VIEWED_IN_PATCHES = {"ViT", "DeiT", "Swin", "SegFormer", "CLIP"}
 _FAMILIES = {
-    "transformers": (patches, language, encoders, decoders, speech),
-    "convolutional networks": (classic, vision),
+    "transformers": _VIEWED_IN_PATCHES | {model.name for model in text.MODELS} - {"Mamba"},
+    "convolutional networks": {model.name for model in (*classic.MODELS, *images.MODELS)}
+    - _VIEWED_IN_PATCHES,
 }
-_OTHERS = {
-    "ViT": "transformers",
-    "EfficientNet": "convolutional networks",
-    "RegNet": "convolutional networks",
-    "Mamba": "",
-}
-_FAMILY = {
-    model.name: name
-    for name, modules in _FAMILIES.items()
-    for module in modules
-    for model in module.MODELS
-} | _OTHERS
+"""Who has a mean of their own."""
+
+
+_REACHED = (
+    "model | best at cosine >= 0.9999: | `auto`, of it: | best at >= 0.999: "
+    "| bf16, of the best peer: | int8, of the best peer:"
+)
 
 
 def _reached(rows: Sequence[Row]) -> str:
-    heads = ["model", "best at cosine >= 0.9999", "`auto`, of it", "best at >= 0.999"]
-    heads += ["bf16, of the best peer", "int8, of the best peer"]
-    lines = [line(heads), "|---|--:|--:|--:|--:|--:|"]
+    lines = []
     for row in rows:
         best = _best(_ours(row, 0.9999))
         raced = [case for case in row.cases if case.name == BOUNDED]
         chosen = (raced[0].ratio or 1.0) if raced else None
         lines.append(
-            line(
-                [
-                    row.model,
-                    f"{best.name} {best.ratio:.2f}",
-                    "" if chosen is None else f"{chosen:.2f}, {chosen / best.ratio:.0%}",
-                    "{0.name} {0.ratio:.2f}".format(_best(_ours(row, 0.999))),
-                    _of_peer(row, "bf16"),
-                    _of_peer(row, "int8"),
-                ]
-            )
+            [
+                row.model,
+                f"{best.name} {best.ratio:.2f}",
+                "" if chosen is None else f"{chosen:.2f}, {chosen / best.ratio:.0%}",
+                "{0.name} {0.ratio:.2f}".format(_best(_ours(row, 0.999))),
+                _of_peer(row, "bf16"),
+                _of_peer(row, "int8"),
+            ]
         )
-    for family in _FAMILIES:
-        own = [row for row in rows if _FAMILY.get(row.model) == family]
+    for family, names in _FAMILIES.items():
+        own = [row for row in rows if row.model in names]
         if own:
             strict, loose = (
                 statistics.geometric_mean(_best(_ours(row, least)).ratio for row in own)
@@ -103,8 +88,8 @@ def _reached(rows: Sequence[Row]) -> str:
             )
             chosen = _mean(own, BOUNDED)
             means = [f"**{strict:.2f}**", f"**{chosen:.2f}**", f"**{loose:.2f}**", "", ""]
-            lines.append(line([f"**geometric mean of {len(own)} {family}**", *means]))
-    return "\n".join(lines)
+            lines.append([f"**geometric mean of {len(own)} {family}**", *means])
+    return table(_REACHED, lines)
 
 
 _EAGER = Case("eager", "measured", ratio=1.0)
@@ -153,16 +138,16 @@ def _share(case: Case) -> str:
 
 def _limits(rows: Sequence[Row], failed: Sequence[Row]) -> str:
     precisions = list(dict.fromkeys(name for row in rows for name, _ in row.limits))
-    lines = [
-        f"| model | eager, ms | products | limit, ms: {' | '.join(precisions)} |",
-        f"|---|--:|--:|{'--:|' * len(precisions)}",
-    ]
+    columns = "".join(f" | {name}:" for name in precisions[1:])
+    lines = []
     for row in rows:
         known = dict(row.limits)
         limits = [f"{known[name] * 1e3:.2f}" if name in known else "" for name in precisions]
         asked = amount(row.operations, "FLOP")
-        lines.append(line([row.model, f"{row.eager_seconds * 1e3:.2f}", asked, *limits]))
-    return "\n".join([*lines, *(line([row.model, row.error]) for row in failed)])
+        lines.append([row.model, f"{row.eager_seconds * 1e3:.2f}", asked, *limits])
+    lines += [[row.model, row.error] for row in failed]
+    first = precisions[0] if precisions else ""
+    return table(f"model | eager, ms: | products: | limit, ms: {first}:{columns}", lines)
 
 
 def _table(
@@ -173,14 +158,14 @@ def _table(
     mean: bool = False,
 ) -> str:
     names = names or _known(rows)
-    lines = [f"| model | {' | '.join(names)} |", f"|---|{'--:|' * len(names)}"]
+    lines = []
     for row in rows:
         cases = {case.name: case for case in row.cases}
-        lines.append(line([row.model, *(_said(cases.get(name), told) for name in names)]))
+        lines.append([row.model, *(_said(cases.get(name), told) for name in names)])
     if mean and rows:
         means = [f"**{_mean(rows, name):.2f}**" for name in names]
-        lines.append(line(["**geometric mean**", *means]))
-    return "\n".join(lines)
+        lines.append(["**geometric mean**", *means])
+    return table(" | ".join(["model", *(f"{name}:" for name in names)]), lines)
 
 
 def _said(case: Case | None, told: Callable[[Case], str]) -> str:
@@ -272,10 +257,11 @@ PART = Part(
     Row,
     document,
     lambda row: ", ".join(f"{case.name} {case.ratio:.2f}" for case in row.cases),
+    measure,
     budget=30.0,
     timeout=900.0,
     plot=drawn,
 )
 
 if __name__ == "__main__":
-    sys.exit(PART.measure(PART.parser().parse_args()))
+    workers.command(PART.run)

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from benchmarks.zoo.encoders import TINY
 from benchmarks.zoo.model import Built, Model, tokens
+from benchmarks.zoo.text import TINY
 
 PROMPT = 16
 NEW = 40

@@ -1,7 +1,4 @@
-"""One model in float32 and in lower precisions, in this process; prints a JSON line.
-
-``benchmarks.precision`` starts it.
-"""
+"""One model in float32 and in lower precisions, in this process."""
 
 from __future__ import annotations
 
@@ -11,13 +8,12 @@ import os
 import tempfile
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 import dynamo_ext
-from benchmarks import workers
-from benchmarks.part import model_parser
 from benchmarks.peers import Run, onnxruntime_alone, openvino_alone, peers
 from benchmarks.precision import generation
 from benchmarks.precision.time_share import time_share
@@ -31,6 +27,7 @@ from dynamo_ext.records.comparison import BUSY_CORES
 from dynamo_ext.widgets.comparison.limits import share_of_products
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Sequence
 
     from benchmarks.zoo.model import Built, Model
@@ -105,21 +102,19 @@ def backends(model: Model) -> list[str]:
     return [*here, *lowered]
 
 
-def measure(name: str, *, form: Form, budget: float) -> Row:
-    """Measure the machine, and compare all on one model of the zoo.
+def measure(name: str, given: argparse.Namespace) -> Row:
+    """Measure the machine, and compare all on one model of the zoo."""
+    with tempfile.TemporaryDirectory() as folder:
+        # The user's own races and measurements neither help nor are added to.
+        os.environ[disk_cache.FOLDER] = folder
+        return measured(name, given)
 
-    Parameters
-    ----------
-    name
-        Of the model.
-    form
-        At which size; on the CPU.
-    budget
-        Seconds for the comparison.
-    """
+
+def measured(name: str, given: argparse.Namespace) -> Row:
+    """The same with what is on disk."""
     machine = _quiet_machine()
     model = MEASURED[name]
-    built = model.build(form)
+    built = model.build(Form.of(given))
     listed = {each: each for each in backends(model)}
     races = not model.learns
     batches = () if model.learns else _other_images(built)
@@ -139,7 +134,7 @@ def measure(name: str, *, form: Form, budget: float) -> Row:
             listed,
             kwargs=built.kwargs,
             check_on=batches,
-            budget=budget,
+            budget=given.budget,
             options={f"{BOUNDED}.accuracy": BOUND} if races else {},
             callables=peers(built, beside),
         ).record
@@ -237,14 +232,6 @@ def _torchao_int8(built: Built) -> Run:
     return compiled
 
 
-def _openvino_bf16(built: Built) -> Run:
-    return openvino_alone(built, "bf16")
-
-
-def _onnxruntime_int8(built: Built) -> Run:
-    return onnxruntime_alone(built, _quantised)
-
-
 def _in_bfloat16(module: Run) -> Run:
     def cast(value: torch.Tensor) -> torch.Tensor:
         return value.bfloat16() if value.is_floating_point() else value
@@ -284,26 +271,12 @@ PEERS = {
     "model.bfloat16()": Peer("bf16", _half),
     "model.bfloat16(), torch.compile": Peer("bf16", _compiled_half),
     "autocast": Peer("bf16", _autocast),
-    "OpenVINO, its hint bf16": Peer("bf16", _openvino_bf16, exports=True),
+    "OpenVINO, its hint bf16": Peer(
+        "bf16", partial(openvino_alone, precision="bf16"), exports=True
+    ),
     "torch's dynamic int8": Peer("int8", _dynamic_int8),
     "torchao's int8, torch.compile": Peer("int8", _torchao_int8),
-    "ONNX Runtime's quantize_dynamic": Peer("int8", _onnxruntime_int8, exports=True),
+    "ONNX Runtime's quantize_dynamic": Peer(
+        "int8", partial(onnxruntime_alone, change=_quantised), exports=True
+    ),
 }
-
-
-def main() -> None:
-    """Print the row of one model."""
-    given = model_parser(
-        "One model in lower precisions, in this process.", 30.0, MEASURED
-    ).parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        # The user's own races and measurements neither help nor are added to.
-        os.environ[disk_cache.FOLDER] = folder
-        form = Form.of(given)
-        workers.go_through(
-            [given.model], lambda name: [measure(name, form=form, budget=given.budget)]
-        )
-
-
-if __name__ == "__main__":
-    main()

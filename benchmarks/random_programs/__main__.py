@@ -8,25 +8,27 @@ an engine is wrong.
 from __future__ import annotations
 
 import argparse
-import signal
-import sys
+import faulthandler
+import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+import torch
 from tqdm import tqdm
 
-from benchmarks import machine
+from benchmarks import machine, workers
 from benchmarks.backends import ENGINES
 from benchmarks.packed_rows import PackedRows, of_any_machine
 from benchmarks.part import add_storing
 from benchmarks.random_programs import sequences, table
-from benchmarks.random_programs.check import Row
+from benchmarks.random_programs.check import USUAL, Row, check, minimised
 from benchmarks.random_programs.generate import CALLS, program
 from benchmarks.random_programs.program import TORCHS
-from benchmarks.random_programs.run import rows
 from benchmarks.workers import Bounds
 
 _SAVE_SECONDS = 30.0
+MINIMISE_SECONDS = 30.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,7 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--engine", nargs="+", default=[*TORCHS, *ENGINES], metavar="NAME")
     add_storing(parser, 60.0)
     parser.add_argument("--show", type=int, metavar="SEED", help="print a program, and run nothing")
+    parser.add_argument("--here", type=int, nargs="+", help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
+    if given.here:
+        return here(given.here, given.engine[0])
     if given.show is not None:
         print(program(given.show).script(given.engine[0]))
         return 0
@@ -66,8 +71,7 @@ def _run(engine: str, seeds: Sequence[int], bounds: Bounds, store: PackedRows) -
     saved = time.monotonic()
     told = tqdm(total=len(seeds), desc=engine, disable=None)
     for row in rows(engine, seeds, bounds):
-        usual = Row("", -1, "").to_dict()
-        store.add({k: v for k, v in row.to_dict().items() if v != usual[k]})
+        store.add(row.short(USUAL))
         if row.status in ("wrong", "crash", "timeout") and engine not in TORCHS:
             faults.add(row.seed)
             said = f"{row.kind} at call {row.call}: {row.reason}" if row.kind else row.reason
@@ -81,7 +85,44 @@ def _run(engine: str, seeds: Sequence[int], bounds: Bounds, store: PackedRows) -
     return len(faults)
 
 
+def rows(engine: str, seeds: Sequence[int], bounds: Bounds) -> Iterator[Row]:
+    """A row for each seed, as they come; a wrong one comes again once it has been minimised.
+
+    Parameters
+    ----------
+    engine
+        A backend's name, or one of torch's own controls.
+    seeds
+        Of the programs.
+    bounds
+        Of each process; its seconds are those of one program.
+    """
+    if not seeds:
+        return
+    words = ["--engine", engine, "--here", *map(str, seeds)]
+    alone = {"OMP_NUM_THREADS": "1"}
+    for seed, said in workers.rows("random_programs", words, bounds, environment=alone):
+        if isinstance(said, workers.Ended):
+            yield Row(engine, seed, "timeout" if said.late else "crash", reason=said.reason)
+        else:
+            yield Row.from_dict(said)
+
+
+def here(seeds: Sequence[int], engine: str) -> int:
+    """Print a row for each seed, in this process."""
+    faulthandler.enable()
+    torch.set_num_threads(1)
+    logging.disable(logging.CRITICAL)
+
+    def measured(seed: int) -> Iterator[Row]:
+        made = program(seed)
+        row = check(made, engine)
+        yield row
+        if row.status == "wrong" and engine not in TORCHS:
+            yield replace(row, minimal=minimised(made, row, MINIMISE_SECONDS).text())
+
+    return workers.go_through(seeds, measured)
+
+
 if __name__ == "__main__":
-    # Leave as on an interrupt, so that the process under way ends, too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    sys.exit(main())
+    workers.command(main)

@@ -41,6 +41,10 @@ class Row(EngineRow):
     minimal: str = ""
 
 
+USUAL = Row("", -1, "")
+"""Of a row is stored what is not as in this one."""
+
+
 def check(program: Program, engine: str) -> Row:
     """Run a program's calls under an engine and compare each with eager and float64."""
     row = Row(engine, program.seed, "right")

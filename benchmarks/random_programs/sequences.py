@@ -13,7 +13,6 @@ import random
 import sys
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import torch
 from tqdm import tqdm
@@ -22,7 +21,7 @@ import dynamo_ext
 from benchmarks import machine, packed_rows
 from benchmarks.architectures import forked
 from benchmarks.random_programs import judge
-from benchmarks.random_programs.check import Row, check
+from benchmarks.random_programs.check import USUAL, Row, check
 from benchmarks.random_programs.program import Program
 from benchmarks.workers import Bounds
 
@@ -111,11 +110,11 @@ def _runs(made: Program) -> bool:
     return True
 
 
-def _row(engine: str, seed: int) -> dict[str, Any]:
+def _row(engine: str, seed: int) -> Row:
     made, threads = program(seed)
     torch.set_num_threads(threads)
     row = check(made, engine)
-    return replace(row, minimal=made.text() if row.status == "wrong" else "").to_dict()
+    return replace(row, minimal=made.text() if row.status == "wrong" else "")
 
 
 def main() -> int:
@@ -134,14 +133,12 @@ def main() -> int:
     for seed in tqdm(range(given.seed, given.seed + given.programs), disable=None):
         if (given.engine, seed) in store:
             continue
-        said = forked.answer(partial(_row, given.engine, seed), _BOUNDS)
-        if isinstance(said, str):
+        row = forked.answer(partial(_row, given.engine, seed), _BOUNDS)
+        if isinstance(row, str):
             text = program(seed)[0].text()
-            said = Row(given.engine, seed, "crash", reason=said, minimal=text).to_dict()
-        usual = Row("", -1, "").to_dict()
-        store.add({key: value for key, value in said.items() if value != usual[key]})
-        store.save()
-        faults += said["status"] in ("wrong", "crash")
+            row = Row(given.engine, seed, "crash", reason=row, minimal=text)
+        store.keep(row.short(USUAL))
+        faults += row.status in ("wrong", "crash")
     return int(bool(faults))
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from benchmarks.markdown import cell, line
+from benchmarks.markdown import cell, table, without_numbers
 from benchmarks.random_programs.known import known
 from benchmarks.random_programs.program import TORCHS
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from benchmarks.random_programs.check import Row
 
-_HEAD = """\
-| Engine | Programs | Right | Torch's own | Unsure | Wrong | Crashes, hangs | In engine | Fell back | Strides |
-|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|
-"""  # noqa: E501 - a table's head is one line
+_HEAD = (
+    "Engine | Programs: | Right: | Torch's own: | Unsure: | Wrong: | Crashes, hangs: | In engine: "
+    "| Fell back: | Strides:"
+)
 
 _PAGE = """# Random programs
 
@@ -98,16 +98,17 @@ def page(rows: Sequence[Row], machine: str, calls: int, sequences: Sequence[Row]
 def _totals(rows: Sequence[Row]) -> str:
     engines = dict.fromkeys(row.engine for row in rows)
     lines = (_total(engine, [r for r in rows if r.engine == engine]) for engine in engines)
-    return _HEAD + "\n".join(lines)
+    return table(_HEAD, lines)
 
 
-def _total(engine: str, rows: Sequence[Row]) -> str:
+def _total(engine: str, rows: Sequence[Row]) -> list[object]:
     counts = Counter(row.status for row in rows)
     operations = sum(row.operations for row in rows)
     share = f"{sum(row.in_engine for row in rows) / operations:.0%}" if operations else "–"
     control = engine in TORCHS
     # What a control has wrong is torch's own.
-    cells: list[Any] = [
+    return [
+        f"`{engine}`",
         len(rows),
         counts["right"],
         counts["wrong"] if control else counts["torch"],
@@ -118,7 +119,6 @@ def _total(engine: str, rows: Sequence[Row]) -> str:
         "–" if control else sum(bool(row.faults) for row in rows),
         sum(bool(row.layouts) for row in rows),
     ]
-    return line([f"`{engine}`", *cells])
 
 
 def _wrong(rows: Sequence[Row]) -> str:
@@ -147,30 +147,29 @@ def _torchs(rows: Sequence[Row]) -> str:
         )
         _, counted, _ = groups.setdefault(what, (issue, Counter(), row.seed))
         counted[row.engine] += 1
-    lines = [
-        f"| {cell(what)} | {counted['aot_eager']} | {counted['inductor']} | {seed} | {issue} |"
-        for what, (issue, counted, seed) in sorted(
-            groups.items(), key=lambda each: -each[1][1].total()
-        )
-    ]
-    head = ["| What | `aot_eager` | Inductor | First program | Issue |", "|---|--:|--:|--:|---|"]
-    return "\n".join([*head, *lines]) if lines else "Nothing."
+    groups_by_count = sorted(groups.items(), key=lambda each: -each[1][1].total())
+    return table(
+        "What | `aot_eager`: | Inductor: | First program: | Issue",
+        [
+            [cell(what), counted["aot_eager"], counted["inductor"], seed, issue]
+            for what, (issue, counted, seed) in groups_by_count
+        ],
+    )
 
 
 def _faults(rows: Sequence[Row]) -> str:
-    counted: Counter[tuple[str, str]] = Counter()
-    for row in rows:
-        for said in row.faults:
-            counted[row.engine, _plain(said)] += 1
-    lines = [
-        f"| `{engine}` | {number} | {cell(said)} |"
-        for (engine, said), number in sorted(
-            counted.items(), key=lambda each: (each[0][0], -each[1])
-        )
-    ]
-    return "\n".join(["| Engine | Programs | What was said |", "|---|--:|---|", *lines])
+    counted = Counter((row.engine, _plain(said)) for row in rows for said in row.faults)
+    return table(
+        "Engine | Programs: | What was said",
+        [
+            [f"`{engine}`", number, cell(said)]
+            for (engine, said), number in sorted(
+                counted.items(), key=lambda each: (each[0][0], -each[1])
+            )
+        ],
+    )
 
 
 def _plain(said: str) -> str:
     """Without the numbers and names that differ from one program to the next."""
-    return re.sub(r"\d+(\.\d+)?(e[-+]?\d+)?", "n", re.sub(r"'[^']*'", "…", said))
+    return without_numbers(re.sub(r"'[^']*'", "…", said))

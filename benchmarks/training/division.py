@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import truediv
@@ -19,7 +19,6 @@ from statistics import median
 import torch
 from torch import nn
 from torch.nn import functional
-from tqdm import tqdm
 
 import dynamo_ext
 from benchmarks import machine, workers
@@ -198,24 +197,17 @@ def main() -> int:
     add_storing(parser, 240.0)
     given = parser.parse_args()
     if given.count:
-
-        def measure(name: str) -> Iterator[Count]:
-            yield counted(name, given.backend)
-
-        return workers.go_through([given.count], measure)
+        return workers.go_through([given.count], lambda name: [counted(name, given.backend)])
     packed = PackedRows(given.rows or own("division"), ("model",))
     bounds = Bounds(given.timeout, given.memory)
-    for name in tqdm([] if given.only_write else [*given.models, *given.steps], disable=None):
-        if (name,) in packed and not given.again:
-            continue
+    for (name,) in packed.missing([(name,) for name in (*given.models, *given.steps)], given):
         if name in MODELS:
             words = ["--count", name, "--backend", given.backend]
             said = workers.answer("training.division", words, bounds)
             row = Count(name, said).to_dict() if isinstance(said, str) else said
         else:
             row = timed(name, given.backend, given.rounds, given.launches).to_dict()
-        packed.add(row)
-        packed.save()
+        packed.keep(row)
     if given.write:
         found = {row["model"]: row for row in packed.all()}
         counts = [Count.from_dict(found[name]) for name in MODELS if name in found]

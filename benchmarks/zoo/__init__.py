@@ -5,24 +5,19 @@ from __future__ import annotations
 from benchmarks.zoo import (
     branching,
     classic,
-    decoders,
-    encoders,
     graphs,
-    language,
-    patches,
+    images,
     physics,
     recommend,
     recurrent,
     small,
-    speech,
+    text,
     training,
-    vision,
 )
 from benchmarks.zoo.model import Built, Model
 
 _FAMILIES = (
-    *(small, classic, vision, patches),
-    *(language, encoders, decoders, speech, recurrent),
+    *(small, classic, images, text, recurrent),
     *(graphs, recommend, physics, branching, training),
 )
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from benchmarks.zoo.model import Built, Model, drawn, mean_square, settle
+from benchmarks.zoo.model import Built, Model, drawn, settle
 
 
 class Fire(nn.Module):
@@ -181,34 +181,29 @@ MODELS = (
         "arXiv:1404.5997, one tower, at 224",
         lambda: _alexnet(64, 224, 4096, 1000),
         lambda: _alexnet(4, 64, 16, 5),
-        mean_square,
     ),
     Model(
         "VGG-16",
         "arXiv:1409.1556, configuration D, at 224",
         lambda: _vgg([(2, 64), (2, 128), (3, 256), (3, 512), (3, 512)], 224, 4096, 1000),
         lambda: _vgg([(1, 4), (2, 8)], 16, 16, 5),
-        mean_square,
     ),
     Model(
         "SqueezeNet",
         "arXiv:1602.07360, version 1.1, at 224",
         lambda: _squeezenet([None, 16, 16, None, 32, 32, None, 48, 48, 64, 64], 224, 64, 1000),
         lambda: _squeezenet([None, 2, None, 4], 32, 8, 5),
-        mean_square,
     ),
     Model(
         "ResNeXt-50",
         "arXiv:1611.05431, 32x4d, at 224",
         lambda: _resnext([3, 4, 6, 3], 32, 4, 224, 1000),
         lambda: _resnext([1, 2], 4, 2, 32, 5),
-        mean_square,
     ),
     Model(
         "MNASNet",
         "arXiv:1807.11626, B1, at 224",
         lambda: _mnasnet(_MNASNET, 32, 1280, 224, 1000),
         lambda: _mnasnet([(2, 6, 3, 2, 3), (1, 8, 5, 2, 3)], 8, 16, 32, 5),
-        mean_square,
     ),
 )

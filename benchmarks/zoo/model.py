@@ -1,4 +1,4 @@
-"""What a model of the zoo is: how to build it, at full size and tiny, and what its loss is."""
+"""What a model of the zoo is: how to build it, at full size and tiny."""
 
 from __future__ import annotations
 
@@ -43,9 +43,6 @@ class Model:
         Builds the size that tables are made with: runs on two cores.
     tiny
         Builds the same architecture with fewer layers and channels, for tests.
-    train
-        Turns the module's output into the scalar that training steps minimise; ``None`` for a
-        model that is not trained.
     learns
         Whether a call of the module is a training step, which changes its weights.
     batched
@@ -57,7 +54,6 @@ class Model:
     source: str
     usual: Callable[[], Built]
     tiny: Callable[[], Built]
-    train: Callable[[Any], torch.Tensor] | None = None
     learns: bool = False
     batched: bool = True
 
@@ -145,12 +141,3 @@ def mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(mapped(part, change) for part in value)
     return value
-
-
-def mean_square(output: Any) -> torch.Tensor:
-    """A loss that every floating-point output takes part in."""
-    import torch
-
-    leaves = [leaf for leaf in tensors(output) if isinstance(leaf, torch.Tensor)]
-    losses = [leaf.float().square().mean() for leaf in leaves if leaf.is_floating_point()]
-    return torch.stack(losses).sum()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from benchmarks.zoo.model import Built, Model, mean_square
+from benchmarks.zoo.model import Built, Model
 
 
 class ShallowWater(nn.Module):
@@ -76,7 +76,6 @@ MODELS = (
         "Arakawa's C grid, written out here, 10 steps of 256 by 256 cells",
         lambda: _water(10, 256, 256),
         lambda: _water(2, 8, 9),
-        mean_square,
         batched=False,
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from benchmarks.zoo.model import Built, Model, mean_square
+from benchmarks.zoo.model import Built, Model
 
 
 class Recommender(nn.Module):
@@ -74,7 +74,6 @@ MODELS = (
         "arXiv:1906.00091, 26 tables of 10,000 rows, batch 256",
         lambda: _dlrm(26, 10_000, 64, 512, 256),
         lambda: _dlrm(3, 20, 8, 16, 4),
-        mean_square,
         batched=False,
     ),
 )

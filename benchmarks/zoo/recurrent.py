@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from benchmarks.zoo.model import Built, Model, mean_square
+from benchmarks.zoo.model import Built, Model
 
 
 class Tagger(nn.Module):
@@ -71,13 +71,11 @@ MODELS = (
         "torch.nn.LSTM",
         lambda: _tagger(5000, 128, 17, 4, 32),
         lambda: _tagger(20, 8, 3, 2, 5),
-        mean_square,
     ),
     Model(
         "LSTM cells",
         "torch.nn.LSTMCell in a loop",
         lambda: _cells(256, 8, 16),
         lambda: _cells(8, 2, 3),
-        mean_square,
     ),
 )

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from benchmarks.zoo.model import Built, Model, mean_square
+from benchmarks.zoo.model import Built, Model
 
 
 def _mlp(width: int, inputs: int, batch: int) -> Built:
@@ -73,13 +73,12 @@ def _dicts(width: int, rows: int) -> Built:
 
 
 MODELS = (
-    Model("MLP", "torch.nn", lambda: _mlp(512, 784, 32), lambda: _mlp(16, 12, 4), mean_square),
+    Model("MLP", "torch.nn", lambda: _mlp(512, 784, 32), lambda: _mlp(16, 12, 4)),
     Model(
         "dict-in-dict-out",
         "written out here",
         lambda: _dicts(256, 512),
         # Of this size no two classes are so close that rounding to bfloat16 settles which is best.
         lambda: _dicts(12, 5),
-        mean_square,
     ),
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from benchmarks.zoo import encoders, recommend, small, vision
+from benchmarks.zoo import images, recommend, small, text
 from benchmarks.zoo.model import Built, Model, tensors
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _step_of(model: Model) -> Model:
     )
 
 
-_FAMILIES = (small, vision, encoders, recommend)
+_FAMILIES = (small, images, text, recommend)
 _LEARNERS = ("MLP", "ResNet-18", "ELECTRA", "DLRM")
 
 MODELS = tuple(

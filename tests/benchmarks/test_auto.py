@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.auto import __main__ as command
 from benchmarks.auto import table
-from benchmarks.auto.row import Row, Single
+from benchmarks.auto.run import Row, Single
 from benchmarks.packed_rows import PackedRows
 from benchmarks.peers import PEERS
 

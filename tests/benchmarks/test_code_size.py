@@ -26,14 +26,3 @@ Module._forward, Module.__init__, torch._C._get()._other, _helper.b, torch.ops.a
         "torch.nn.Module._forward",
         "torch._C._get",
     }
-
-
-def test_what_it_prints(monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["code_size"])
-    code_size.main()
-    printed = dict(
-        line.split(": ") for line in capsys.readouterr().out.splitlines() if ": " in line
-    )
-    assert int(printed["lines in benchmarks"]) > code_size.lines(code_size.files("benchmarks")[0])
-    assert int(printed["patches of torch's tracing"]) > 0
-    assert int(printed["private names of torch's"]) > 0

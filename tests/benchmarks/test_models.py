@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -29,11 +28,6 @@ def notes() -> tuple[Note, ...]:
     )
 
 
-def test_a_row_comes_back_from_json():
-    made = row(notes=notes())
-    assert Row.from_dict(json.loads(json.dumps(made.to_dict()))) == made
-
-
 def test_a_crash_costs_one_model(monkeypatch: pytest.MonkeyPatch):
     def told(module, words, bounds, *, environment):
         yield "a", row("a", "ts").to_dict()
@@ -44,34 +38,6 @@ def test_a_crash_costs_one_model(monkeypatch: pytest.MonkeyPatch):
     assert [(r.model, r.status) for r in found] == [("a", "right"), ("b", "failed")]
     assert "SIGSEGV" in found[1].reason
     assert not list(models.rows([], "ts", "float32", form=TINY, bounds=Bounds()))
-
-
-def test_an_interrupted_run_goes_on_where_it_was(tmp_path, monkeypatch, capsys):
-    asked = []
-
-    def measured(names, backend, dtype, *, form, bounds):
-        asked.extend((name, backend, dtype) for name in names)
-        for name in names:
-            if name == "GCN layer" and len(asked) == 2:
-                raise KeyboardInterrupt
-            yield row(name, backend)
-
-    monkeypatch.setattr(models, "rows", measured)
-    stored, document = tmp_path / "rows.jsonl.gz", tmp_path / "models.md"
-    command = ["--models", "MLP", "GCN layer", "--backends", "ts", "--dtypes", "float32"]
-    command += ["--rows", str(stored), "--write", str(document)]
-    with pytest.raises(KeyboardInterrupt):
-        models.main(command)
-    assert not document.exists()
-    assert models.main(command) == 0
-    keys = [(name, "ts", "float32") for name in ("MLP", "GCN layer")]
-    assert asked == [keys[0], keys[1], keys[1]]
-    store = packed_rows.PackedRows(stored, models.KEYS)
-    assert [store.key(each) for each in store.all()] == sorted(keys)
-    assert "GCN layer" in document.read_text()
-    models.main([*command, "--again"])
-    assert asked[3:] == keys
-    assert "right" in capsys.readouterr().out
 
 
 def test_the_page_has_rows_of_other_machines_where_there_are_none_here(tmp_path, monkeypatch):
@@ -93,19 +59,6 @@ def test_the_page_has_rows_of_other_machines_where_there_are_none_here(tmp_path,
     assert "processor slide-rule-2-cores. 1 row in float32" in page
     store = packed_rows.PackedRows(packed_rows.own("models"), models.KEYS)
     assert [each["model"] for each in store.all()] == ["MLP"]
-
-
-def test_a_wrong_result_fails_the_command(tmp_path, monkeypatch):
-    wrong = Row("MLP", "ts", "float32", False, "wrong", "Output 0: off")
-    monkeypatch.setattr(models, "rows", lambda *_, **__: iter([wrong]))
-    command = ["--models", "MLP", "--backends", "ts", "--dtypes", "float32"]
-    assert models.main([*command, "--rows", str(tmp_path / "rows.jsonl.gz")]) == 1
-
-
-def test_a_backend_that_is_not_there_is_named():
-    there, missing = models.available(["eager", "tensorrt"])
-    assert there == ["eager"]
-    assert missing["tensorrt"]
 
 
 @pytest.mark.parametrize(
@@ -138,13 +91,3 @@ def test_the_document_says_what_failed_and_names_no_path():
     assert "| `aten.sin.default` | No Sin for node | 2 | MLP |" in text
     assert "/some/where" not in text
     assert text.index("## float32") < text.index("## bfloat16")
-
-
-def test_the_document_says_which_row_is_of_which_machine():
-    rows = [
-        *(replace(row("MLP", name), machine="Measured with: one.") for name in ("ts", "tvm")),
-        replace(row("GCN layer", "tvm"), machine="Measured with: another."),
-    ]
-    text = render(rows, {})
-    assert "- Measured with: one. 2 rows in float32.\n" in text
-    assert "- Measured with: another. 1 row in float32.\n" in text

@@ -46,22 +46,6 @@ def test_no_engine_gives_a_wrong_result(engine: str, tmp_path: Path) -> None:
     assert verdicts["right"] + verdicts["partly"] >= LEAST[engine] * OPERATORS / 60, verdicts
 
 
-def test_interrupted_run_goes_on_with_the_rest(tmp_path: Path) -> None:
-    arguments = ["--samples=1", "--operators=ab[s]", "--dtypes=float32,int64"]
-    first = sweep("ts", arguments, state=tmp_path, resume=False, timeout=60.0)
-    file = tmp_path / "ts.jsonl"
-    lines = file.read_text().splitlines()
-    file.write_text(lines[0] + '\n{"engine": "ts", "oper')
-    again = sweep("ts", arguments, state=tmp_path, resume=True, timeout=60.0)
-    assert [each.key for each in first] == ["abs float32 0", "abs int64 0"]
-    assert [each.key for each in again] == [each.key for each in first]
-
-
-def test_worker_that_cannot_start_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(workers.WorkerError, match="no-such"):
-        sweep("no-such", [], state=tmp_path, resume=False, timeout=60.0)
-
-
 def test_a_case_that_ends_its_process_is_a_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,12 +61,6 @@ def test_a_case_that_ends_its_process_is_a_fault(
     ]
 
 
-def test_engines_that_take_graphs_whole_are_left_out() -> None:
-    versions, skipped = engines(["inductor"])
-    assert versions == {}
-    assert skipped == {"inductor": "It takes graphs whole."}
-
-
 def test_one_bad_sample_marks_the_operator() -> None:
     assert table.overall([row(), row("wrong", sample=1)]) == "wrong"
     assert table.overall([row(), row("crash"), row("wrong")]) == "crash"
@@ -96,29 +74,6 @@ def test_torchs_own_mistakes_are_no_faults() -> None:
     assert row("crash").fault
     assert not row("wrong", blame="torch").fault
     assert not row("failed").fault
-
-
-def test_page_shows_each_dtype_and_names_faults() -> None:
-    rows = [
-        row(),
-        row("eager", dtype="int64", reason="aten.abs.default: It is too small."),
-        row("wrong", operator="cos", blame="engine", reason="1 of 1 values differ."),
-        row("crash", operator="edge: nothing", reason="died"),
-    ]
-    page = table.page(
-        rows,
-        versions={"ts": "1.0"},
-        skipped={"tvm": "not here"},
-        torch_version="2",
-        samples=3,
-        calls=4,
-    )
-    assert "| `abs` | ●○· |" in page
-    assert "| `cos` | ✗·· |" in page
-    assert "| nothing | ☠·· |" in page
-    assert "| `ts` | `cos` | float32 | 0 | wrong | 1 of 1 values differ. (engine) |" in page
-    assert "| `ts` | 1 | It is too small. |" in page
-    assert "`tvm` did not run: not here" in page
 
 
 def test_page_tells_accepted_differences_from_faults() -> None:

@@ -28,13 +28,6 @@ def test_rows_are_found_again_by_their_keys(tmp_path):
     assert not list(tmp_path.glob("*.part"))
 
 
-def test_rows_of_any_machine_name_each_machine_once(tmp_path):
-    store = packed_rows.PackedRows(tmp_path / "rows.jsonl.gz", ("engine",))
-    for sentence in ("Measured with: x.", "Measured with: y.", "Measured with: x."):
-        store.note_machine(sentence)
-    assert store.head["machine"].splitlines() == ["Measured with: x.", "Measured with: y."]
-
-
 def test_files_of_other_machines_are_of_the_same_part_and_form(monkeypatch, tmp_path):
     monkeypatch.setattr(packed_rows, "FOLDER", tmp_path)
     monkeypatch.setattr(machine, "name", lambda: "abacus-1-cores")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 import pytest
 
@@ -26,6 +26,7 @@ PART = Part(
     Row,
     lambda rows, described: f"{[row.model for row in rows]} {described}",
     lambda row: f"{row.value}",
+    lambda model, given: Row(model, given.budget),
     budget=1.0,
     timeout=5.0,
 )
@@ -47,8 +48,8 @@ def asked(monkeypatch):
     calls = []
 
     def answer(module, words, bounds):
-        assert (module, bounds) == ("nothing.run", Bounds(5.0, 12.0))
-        model = words[1]
+        assert (module, words[-2], bounds) == ("nothing", "--here", Bounds(5.0, 12.0))
+        model = words[-1]
         calls.append(model)
         if model == "two" and calls.count("two") == 1:
             return "The process ended with code -11: "
@@ -60,7 +61,7 @@ def asked(monkeypatch):
 
 def run(tmp_path, *words):
     files = ["--rows", str(tmp_path / "rows.jsonl.gz"), "--write", str(tmp_path / "page.md")]
-    return PART.measure(PART.parser().parse_args([*files, *words]))
+    return PART.run(arguments=[*files, *words])
 
 
 def test_rows_are_stored_and_what_failed_is_told(tmp_path, asked, capsys):
@@ -115,9 +116,9 @@ def test_a_page_says_which_rows_are_of_which_machine(tmp_path, asked):
 def test_rows_lie_with_the_machine_and_the_form(tmp_path, asked, monkeypatch):
     monkeypatch.setattr(packed_rows, "FOLDER", tmp_path)
     monkeypatch.setattr(machine, "name", lambda: "abacus-1-cores")
-    PART.measure(PART.parser().parse_args(["--models", "one"]))
-    PART.measure(PART.parser().parse_args(["--models", "one", "--quick"]))
-    PART.measure(PART.parser().parse_args(["--models", "one", "--full"]))
+    PART.run(arguments=["--models", "one"])
+    PART.run(arguments=["--models", "one", "--quick"])
+    PART.run(arguments=["--models", "one", "--full"])
     assert asked == ["one", "one", "one"]
     assert {file.name for file in (tmp_path / "abacus-1-cores").iterdir()} == {
         "nothing.jsonl.gz",
@@ -126,33 +127,6 @@ def test_rows_lie_with_the_machine_and_the_form(tmp_path, asked, monkeypatch):
     }
 
 
-def test_a_page_of_nothing_is_not_written(tmp_path, asked, capsys):
-    assert run(tmp_path, "--only-write") == 1
-    assert not (tmp_path / "page.md").exists()
-    assert "There are no rows in" in capsys.readouterr().out
-
-
-def test_a_part_that_times_nothing_has_no_budget(tmp_path, monkeypatch):
-    passed = []
-    monkeypatch.setattr(
-        workers, "answer", lambda *call: passed.extend(call[1]) or asdict(Row("one"))
-    )
-    untimed = replace(PART, budget=None)
-    given = untimed.parser().parse_args(
-        ["--models", "one", "--rows", str(tmp_path / "rows.jsonl.gz")]
-    )
-    untimed.measure(given)
-    assert passed == ["--model", "one"]
-
-
-def test_a_process_that_says_nothing_is_an_error_with_its_last_word():
-    found = workers.answer("no_such_part", [], Bounds(60))
-    assert isinstance(found, str)
-    assert "code 1" in found
-    assert "no_such_part" in found
-
-
-def test_a_process_that_does_not_end_is_stopped():
-    assert (
-        workers.answer("auto.run", ["--model", "MLP"], Bounds(0.2)) == "It had no result after 0 s."
-    )
+def test_a_models_process_prints_its_row(capsys):
+    assert PART.run(arguments=["--models", "one", "--budget", "3", "--here", "two"]) == 0
+    assert '["two", {"model": "two", "value": 3.0, "error": ""}]' in capsys.readouterr().out

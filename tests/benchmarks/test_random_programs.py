@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-import subprocess
-import sys
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
 
 from benchmarks.backends import ENGINES
 from benchmarks.random_programs import __main__ as command
-from benchmarks.random_programs import judge, run, sequences, table
-from benchmarks.random_programs.check import Row, check, minimised
+from benchmarks.random_programs import judge, sequences, table
+from benchmarks.random_programs.check import Row, check
 from benchmarks.random_programs.generate import CALLS, program
 from benchmarks.random_programs.program import Program
 from benchmarks.workers import Bounds, Ended
@@ -62,15 +58,6 @@ def test_programs_do_what_they_do_in_eager(engine):
         row = check(program(seed), engine)
         shown = f"python -m benchmarks.random_programs --show {seed} --engine {engine}"
         assert row.status in ("right", "torch", "unsure"), f"{row.kind}: {row.reason}\n{shown}"
-
-
-def test_a_seed_gives_one_program_that_runs_by_itself(tmp_path):
-    assert program(11) == program(11)
-    assert program(11) != program(12)
-    file = tmp_path / "shown.py"
-    file.write_text(program(11).script("aot_eager"))
-    done = subprocess.run([sys.executable, file], capture_output=True, text=True, check=True)
-    assert done.stdout.count("\n") >= 2 * CALLS
 
 
 def test_programs_have_what_goes_wrong_in_compilers():
@@ -144,30 +131,6 @@ def test_what_rounding_decides_is_nobodys_fault(monkeypatch):
         assert check(each, "onnxrt").status == status
 
 
-def test_what_is_wrong_is_made_smaller(monkeypatch):
-    def wrong_where_it_has_a_transpose(smaller, engine):
-        has = any(".mT" in line for line in smaller.body)
-        return Row(engine, 0, "wrong" if has else "right", "results" if has else "")
-
-    monkeypatch.setattr("benchmarks.random_programs.check.check", wrong_where_it_has_a_transpose)
-    long = made(["a = x + 1", "b = x.mT", "y = b * 2", "c = y"], "y")
-    long = replace(long, returned=("y", "c"))
-    left = minimised(long, wrong_where_it_has_a_transpose(long, "onnxrt"), seconds=10)
-    assert left.body == ("b = x.mT",)
-    assert (len(left.calls), len(left.returned)) == (1, 1)
-
-
-def test_rows_of_a_real_process_and_a_page(tmp_path):
-    file, page = tmp_path / "rows.gz", tmp_path / "page.md"
-    words = ["--programs", "2", "--engine", "ts", "--rows", str(file), "--write", str(page)]
-    assert command.main(words) == 0
-    stored = file.read_bytes()
-    assert command.main([*words, "--only-write"]) == 0
-    assert command.main(words) == 0, "nothing is left to run"
-    assert "| `ts` | 2 | 2 |" in page.read_text()
-    assert file.read_bytes() == stored
-
-
 def test_a_process_that_dies_or_hangs_costs_one_row(monkeypatch):
     told = [
         (0, Row("e", 0, "wrong").to_dict()),
@@ -175,8 +138,8 @@ def test_a_process_that_dies_or_hangs_costs_one_row(monkeypatch):
         (1, Ended("The process was ended by SIGABRT.")),
         (2, Ended("It had no result.", late=True)),
     ]
-    monkeypatch.setattr(run.workers, "rows", lambda *_, **__: iter(told))
-    found = list(run.rows("e", [0, 1, 2], Bounds()))
+    monkeypatch.setattr(command.workers, "rows", lambda *_, **__: iter(told))
+    found = list(command.rows("e", [0, 1, 2], Bounds()))
     assert [(row.seed, row.status) for row in found] == [
         (0, "wrong"),
         (0, "wrong"),
@@ -210,9 +173,3 @@ def test_the_page_tells_torchs_faults_from_an_engines():
     assert "`onnxrt`, program 2, wrong. inputs, call 3: 0: 1 \\| 2" in text
     assert "```python\nimport torch\n```" in text
     assert json.loads(json.dumps(rows[3].to_dict()))["faults"] == ["run:  E 5 things"]
-
-
-def test_the_command_shows_a_program(capsys):
-    assert command.main(["--show", "5", "--engine", "onnxrt"]) == 0
-    assert "dynamo_ext.optimize('onnxrt')(f)" in capsys.readouterr().out
-    assert Path(command.__file__).parent.name == "random_programs"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from benchmarks import workers
-from benchmarks.workers import Bounds, Ended, ending
+from benchmarks.workers import Bounds, Ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -89,20 +89,6 @@ def test_what_grows_is_ended(run: Any) -> None:
     assert (item, end.reason, end.late) == ("a", "It used more than 1 GiB of memory.", False)
 
 
-def test_a_process_that_has_grown_hands_over(run: Any, processes: list[Any]) -> None:
-    body = "workers._MOST_KIB = 1 if item == 'a' else 1 << 40"
-    assert [item for item, _ in run(body, "abc")] == ["a", "b", "c"]
-    assert len(processes) == 2
-
-
-def test_rows_come_as_they_are_printed(run: Any, processes: list[Any]) -> None:
-    found = run("time.sleep(60 * (item == 'b'))", "ab")
-    assert next(found) == ("a", {"said": "a!"})
-    assert processes[0].poll() is None
-    found.close()
-    assert processes[0].wait(timeout=30) == -9
-
-
 def test_items_that_are_done_are_left_out(run: Any) -> None:
     assert list(run("pass", "ab", done=["a"])) == [("b", {"said": "b!"})]
 
@@ -110,8 +96,3 @@ def test_items_that_are_done_are_left_out(run: Any) -> None:
 def test_what_cannot_be_started_is_an_error() -> None:
     with pytest.raises(workers.WorkerError, match="no_such_part"):
         list(workers.rows("no_such_part", [], Bounds(60)))
-
-
-def test_how_a_process_ended_is_told() -> None:
-    assert "SIGSEGV" in ending(-11, "")
-    assert ending(3, "why") == "The process ended with code 3: why"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import pytest
@@ -10,12 +9,9 @@ import torch
 
 from benchmarks.first_run import __main__ as command
 from benchmarks.first_run import table
-from benchmarks.first_run.cells import CELLS
 from benchmarks.first_run.namespace import Namespace, Ran
 from benchmarks.first_run.row import Facts, First, Later, Row
-from benchmarks.first_run.run import STAGES
 from benchmarks.first_run.same import Judge, bound, printed_difference, values
-from benchmarks.workers import Bounds
 from tests.magics.shell import notebook
 
 NAME = "cosine 10 turns"
@@ -72,14 +68,6 @@ def test_budgets_and_the_rule_for_later_runs() -> None:
     assert slow == [True, False]
     assert Later(0, 0.01, 0.039).keeps_the_rule
     assert not Later(0, 0.01, 0.01, error="KeyError").keeps_the_rule
-
-
-def test_names_with_commas_are_told_from_lists() -> None:
-    names = command.some(CELLS)
-    assert names("cosine 1,000 turns,plots between") == ["cosine 1,000 turns", "plots between"]
-    assert names("generate, T5, beams, OPT") == ["generate, T5", "beams, OPT"]
-    with pytest.raises(argparse.ArgumentTypeError, match="nothing is none of: "):
-        names("plots between,nothing")
 
 
 def test_values_of_two_namespaces_are_compared_whatever_they_are() -> None:
@@ -148,11 +136,3 @@ def test_a_short_one_for_real(tmp_path: Path) -> None:
     kept = rows.read_bytes()
     assert command.main(words) == 0
     assert rows.read_bytes() == kept
-
-
-@pytest.mark.sweep
-def test_a_stage_that_takes_too_long_is_named() -> None:
-    found = command.measured("eager", "nested, 60 x 60", Bounds(0.01))
-    assert found.error.endswith("It had no result after 0 s.")
-    assert found.error.partition(":")[0] in STAGES
-    assert found.over_budget

@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from argparse import Namespace
 
 import pytest
 import torch
 
 import dynamo_ext
-from benchmarks import workers
-from benchmarks.libraries import __main__ as command
 from benchmarks.libraries import run, table
 from benchmarks.libraries.models import MODELS, Model, Run
 from benchmarks.libraries.run import Row, measure, results
-from benchmarks.workers import Bounds
 
-ROOT = Path(__file__).parents[3]
 NET = Run(lambda net, x: {"out": net(x).tanh(), "number": 2}, torch.nn.Linear(3, 2))
-
-
-def pins(file: str) -> dict[str, str]:
-    lines = (ROOT / file).read_text().splitlines()
-    parts = [line.partition("==") for line in lines if not line.startswith("#")]
-    return {name.lower().replace("_", "-"): version for name, _, version in parts}
-
-
-def test_every_library_is_pinned_and_none_is_of_the_project() -> None:
-    own, shared = pins("benchmarks/libraries/requirements.txt"), pins("constraints.txt")
-    assert all(own.values())
-    assert not own.keys() & shared.keys()
-    libraries = {model.library.lower().replace("_", "-") for model in MODELS.values()}
-    assert len(libraries) >= 15
-    assert libraries <= own.keys()
 
 
 def test_results_are_outputs_and_gradients_of_weights_and_inputs() -> None:
@@ -78,7 +59,7 @@ def test_a_step_that_goes_wrong_is_named(
     monkeypatch.setitem(MODELS, "net", model)
     faulty = Faulty(at, raises=raises)
     monkeypatch.setattr(run.dynamo_ext, "optimize", lambda *_, **__: lambda _: faulty)
-    row = measure("eager: net")
+    row = measure("eager: net", Namespace())
     assert row.status == status
     assert row.error.startswith(said)
     assert row.library.startswith("numpy ")
@@ -103,21 +84,3 @@ def test_the_page() -> None:
     assert "Measured with: a machine." in page
     assert "Nothing." in table.page(rows[:1], "")
     assert Row.from_dict(rows[1].to_dict()) == rows[1]
-
-
-def test_what_is_not_installed_is_said(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(command, "INSTALLED", tmp_path / "none")
-    assert command.main([]) == 2
-    assert "Run `make libraries`." in capsys.readouterr().out
-
-
-@pytest.mark.sweep
-@pytest.mark.skipif(not run.INSTALLED.exists(), reason="make libraries installs the libraries")
-def test_one_for_real() -> None:
-    found = workers.answer("libraries.run", ["--model", "onnxrt: entmax 1.5"], Bounds(300))
-    assert not isinstance(found, str), found
-    row = Row.from_dict(found)
-    assert (row.status, row.library.partition(" ")[0]) == ("right", "entmax"), row
-    assert row.seconds > 0

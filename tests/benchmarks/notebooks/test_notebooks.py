@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import workers
 from benchmarks.notebooks import __main__ as command
-from benchmarks.notebooks import run
 from benchmarks.notebooks.cells import difference, prefixed, shown
-from benchmarks.notebooks.run import NOTEBOOKS, RUNS, Row, execute
-from benchmarks.workers import Bounds
+from benchmarks.notebooks.run import NOTEBOOKS, Row, execute
 
 
 def test_cells_are_prefixed():
@@ -70,12 +67,6 @@ def test_the_page():
     assert Row.from_dict(rows[0].to_dict()) == rows[0]
 
 
-def test_nothing_is_installed(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(command, "INSTALLED", tmp_path / "none")
-    assert command.main([]) == 2
-    assert "Run `make notebooks-first-run`." in capsys.readouterr().out
-
-
 @pytest.mark.sweep
 def test_cells_for_real():
     texts = ["x = torch.randn(3)\nx.cos()", "", "1 / 0"]
@@ -86,12 +77,3 @@ def test_cells_for_real():
     assert plain.texts[2].endswith("raised ZeroDivisionError: division by zero")
     assert sorted(first.reports) == ["0", "2"]
     assert len(first.seconds) == 3
-
-
-@pytest.mark.sweep
-@pytest.mark.skipif(not run.INSTALLED.exists(), reason="make notebooks-first-run fetches them")
-def test_a_notebook_for_real():
-    words = ["--model", RUNS[0], "--rounds", "1"]
-    found = workers.answer("notebooks.run", words, Bounds(1200))
-    assert not isinstance(found, str), found
-    assert not Row.from_dict(found).differences

@@ -62,7 +62,8 @@ def test_a_tiny_one_for_real(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     monkeypatch.setattr(machine_limits, "_SECONDS", 0.001)
     monkeypatch.setattr(run, "backends", lambda _model: ["ts", "eager:bf16"])
     monkeypatch.setattr(run, "PEERS", {"mine": Peer("bf16", lambda built: built.module)})
-    row = run.measure("MLP", form=TINY, budget=0.5)
+    given = precision.PART.parser().parse_args(["--quick", "--budget", "0.5"])
+    row = run.measured("MLP", given)
     assert dict(row.limits)["float32"] > 0
     assert row.operations > 0
     cases = {case.name: case for case in row.cases}

@@ -36,8 +36,3 @@ def test_what_stays_in_float32_lowers_the_share(backend: str) -> None:
     assert 0 < partly <= 1
     assert 0 < mostly <= 1
     assert partly < mostly or backend.endswith("bf16")
-
-
-def test_backends_without_a_profile() -> None:
-    built = Built(Products(0).eval(), (torch.randn(4, 256),), {})
-    assert time_share(built, "ts:bf16") is None

@@ -1,1 +1,0 @@
-"""What it costs that a model gets a batch of another size."""

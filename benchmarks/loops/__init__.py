@@ -1,1 +1,0 @@
-"""Cells with loops that break."""

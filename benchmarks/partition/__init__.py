@@ -1,1 +1,0 @@
-"""What partitions cost where engines take a part of a model."""
