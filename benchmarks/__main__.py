@@ -34,6 +34,7 @@ PAGES = {
     "architectures": "architectures.md",
     "libraries": "libraries.md",
     "first_run": "first-run.md",
+    "batch_sizes": "batch-sizes.md",
     "notebooks": "notebooks-first-run.md",
     "fairness": "fairness.md",
 }
