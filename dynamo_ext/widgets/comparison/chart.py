@@ -160,17 +160,15 @@ def _speedups(axes: Axes, chart: Chart, text: str, quiet: str) -> None:
     base = clip(printable(chart.record.baseline), _NAME)
     axes.axvspan(1 / _SAME, _SAME, color=quiet, alpha=0.15, linewidth=0)
     axes.axvline(1, color=text, linewidth=1)
-    for row, each in enumerate(chart.rows):
-        if each.speedup is None:
-            continue
+    shown = [(each, each.speedup) for each in chart.rows if each.speedup]
+    for row, (each, speedup) in enumerate(shown):
         colour, marker = _look(chart, each)
-        axes.plot([each.speedup.low, each.speedup.high], [row, row], color=colour, linewidth=2.5)
-        axes.plot([each.speedup.ratio], [row], marker=marker, color=colour, markersize=7)
-        words = f"{ratio(each.speedup.ratio)} {verdict(chart.record, each)[2:]}"
-        label(axes, (max(each.speedup.high, 1.0), row), words, text)
-    low = min(1.0, *(e.speedup.low for e in chart.rows if e.speedup))
-    high = max(1.0, *(e.speedup.high for e in chart.rows if e.speedup))
-    _limits(axes, low, high, log=chart.log)
+        axes.plot([speedup.low, speedup.high], [row, row], color=colour, linewidth=2.5)
+        axes.plot([speedup.ratio], [row], marker=marker, color=colour, markersize=7)
+        words = f"{ratio(speedup.ratio)} {verdict(chart.record, each)[2:]}"
+        label(axes, (max(speedup.high, 1.0), row), words, text)
+    values = [1.0, *(end for _, speedup in shown for end in (speedup.low, speedup.high))]
+    _limits(axes, min(values), max(values), log=chart.log)
     note = f"1× is {base}; the band is what counts as the same"
     axes.set_title(note, color=quiet, fontsize=8.5, loc="left", parse_math=False)
     axes.xaxis.set_major_formatter("{x:g}×")
@@ -184,7 +182,7 @@ def _times(axes: Axes, chart: Chart, text: str, _quiet: str) -> None:
         axes.plot([timing.median], [row], marker=marker, color=colour, markersize=7)
         words = f"{seconds(timing.median)} {verdict(chart.record, each)[2:]}"
         label(axes, (timing.quartiles[1], row), words, text)
-    values = [value for _, timing in shown for value in (*timing.quartiles, timing.median)]
+    values = [end for _, timing in shown for end in timing.quartiles]
     _limits(axes, min(values), max(values), log=chart.log)
     _in_seconds(axes)
     if not chart.log:
