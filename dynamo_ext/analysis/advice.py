@@ -88,13 +88,9 @@ def _kept_out(report: Report) -> Iterator[Advice]:
         yield Advice("first-run", problem, late[0].remedy, evidence, 0.9)
     for fallback in report.fallbacks:
         if fallback.scope == "run" and fallback.cause != "time":
-            known = fallback.harmless
-            problem = (
-                clause(fallback.message)
-                if known
-                else f"Dynamo is kept out: {clause(fallback.message)}"
-            )
-            yield Advice("kept-out", problem, fallback.remedy, evidence, 0.06 if known else 0.95)
+            lead, weight = ("", 0.06) if fallback.harmless else ("Dynamo is kept out: ", 0.95)
+            problem = f"{lead}{clause(fallback.message)}"
+            yield Advice("kept-out", problem, fallback.remedy, evidence, weight)
 
 
 def _failures(report: Report) -> Iterator[Advice]:

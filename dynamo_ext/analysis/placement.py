@@ -200,16 +200,12 @@ def _is_eager(report: Report, graph: Graph) -> bool:
     if _backend(graph) == EAGER:
         return True
     ids = {other.id for other in report.graphs}
-    if any(
-        f.stage == "unavailable" and f.scope != "partition" and f.subject not in ids
-        for f in report.fallbacks
-    ):
-        return True
+    taken_whole = not graph.partitions
     return any(
-        _took_all(f, graph)
-        or (f.stage == "unsupported" and not f.operator and not graph.partitions)
-        for f in report.fallbacks
+        _took_all(f, graph) or (taken_whole and f.stage == "unsupported" and not f.operator)
         if f.scope == "graph" and f.subject == graph.id
+        else f.stage == "unavailable" and f.scope != "partition" and f.subject not in ids
+        for f in report.fallbacks
     )
 
 

@@ -38,6 +38,21 @@ def new_axes(wide: float, tall: float) -> Axes:
     return plt.figure(figsize=(wide, tall), layout="constrained").add_subplot()
 
 
+def label(
+    axes: Axes,
+    place: tuple[float, float],
+    words: str,
+    colour: str,
+    *,
+    left: bool = False,
+    **more: Any,
+) -> None:
+    """Write words beside a place; ``more`` is matplotlib's."""
+    side: dict[str, Any] = {"xytext": (-8 if left else 8, 0), "ha": "right" if left else "left"}
+    look = side | {"va": "center", "fontsize": 9, "annotation_clip": False} | more
+    axes.annotate(words, place, textcoords="offset points", color=colour, parse_math=False, **look)
+
+
 @contextmanager
 def drawing(salt: str) -> Iterator[None]:
     """Draw with matplotlib's own defaults: a user's style would spoil the contrast."""

@@ -9,12 +9,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from dynamo_ext.errors import OptionError
-from dynamo_ext.formatting import printable, seconds
+from dynamo_ext.formatting import clip, count, printable, seconds
 from dynamo_ext.records.comparison import CandidateResult, Comparison
 from dynamo_ext.widgets import drawn
-from dynamo_ext.widgets.comparison import drawing, pareto
+from dynamo_ext.widgets.comparison import pareto
 from dynamo_ext.widgets.comparison.number_text import size
 from dynamo_ext.widgets.comparison.summary import counted, interval, ratio, verdict
+from dynamo_ext.widgets.drawn import label
 from dynamo_ext.widgets.html.markup import Markup, element, quiet
 
 if TYPE_CHECKING:
@@ -32,6 +33,22 @@ _HEADS = {
 KINDS = tuple(_HEADS)
 _WIDTH, _SQUARE, _ROW, _FRAME = 6.6, 3.4, 0.34, 0.75
 """Inches: of a chart, the height of one with points, that of a row, and what is around rows."""
+
+# Three to one or better against white and against black; the marker's shape and the words beside
+# it say the same.
+_LOOKS = {
+    "faster": ("#2e9e5b", ">"),
+    "slower": ("#c4602a", "<"),
+    "same": ("#80868b", "s"),
+    "unclear": ("#80868b", "|"),
+    "baseline": ("#4285f4", "D"),
+    "eager": ("#80868b", "o"),
+    "wrong": ("#d93025", "x"),
+}
+_NAME = 28
+_BINS = 60
+_SAME = 1.02
+_WIDE = 20
 
 
 class Chart:
@@ -125,18 +142,129 @@ class Chart:
         return _WIDTH, tall
 
     def _draw(self, axes: Axes, text: str, quiet: str) -> None:
-        from matplotlib.ticker import EngFormatter, MaxNLocator
-
         axes.set_xlabel(_HEADS[self.kind], color=quiet, fontsize=9, parse_math=False)
         if self.kind == "Error":
             pareto.draw(axes, self.rows, text, quiet)
             return
-        drawing.draw(axes, self, text, quiet)
-        if self.kind == "Memory":
-            axes.xaxis.set_major_locator(MaxNLocator(5))
-            axes.xaxis.set_major_formatter(lambda value, _: size(value))
-        else:
-            ratios = self.kind == "Speedup"
-            axes.xaxis.set_major_formatter("{x:g}×" if ratios else EngFormatter(unit="s"))
-        if not self.log and self.kind == "Time":
-            axes.set_xlim(left=0)
+        _dress(axes, [clip(printable(each.name), _NAME) for each in self.rows], text, quiet)
+        if self.log:
+            axes.set_xscale("log")
+        _DRAWN[self.kind](axes, self, text, quiet)
+
+
+def _look(chart: Chart, each: CandidateResult) -> tuple[str, str]:
+    return _LOOKS.get(chart.record.verdict(each), _LOOKS["eager"])
+
+
+def _speedups(axes: Axes, chart: Chart, text: str, quiet: str) -> None:
+    base = clip(printable(chart.record.baseline), _NAME)
+    axes.axvspan(1 / _SAME, _SAME, color=quiet, alpha=0.15, linewidth=0)
+    axes.axvline(1, color=text, linewidth=1)
+    shown = [(each, each.speedup) for each in chart.rows if each.speedup]
+    for row, (each, speedup) in enumerate(shown):
+        colour, marker = _look(chart, each)
+        axes.plot([speedup.low, speedup.high], [row, row], color=colour, linewidth=2.5)
+        axes.plot([speedup.ratio], [row], marker=marker, color=colour, markersize=7)
+        words = f"{ratio(speedup.ratio)} {verdict(chart.record, each)[2:]}"
+        label(axes, (max(speedup.high, 1.0), row), words, text)
+    values = [1.0, *(end for _, speedup in shown for end in (speedup.low, speedup.high))]
+    _limits(axes, min(values), max(values), log=chart.log)
+    note = f"1× is {base}; the band is what counts as the same"
+    axes.set_title(note, color=quiet, fontsize=8.5, loc="left", parse_math=False)
+    axes.xaxis.set_major_formatter("{x:g}×")
+
+
+def _times(axes: Axes, chart: Chart, text: str, _quiet: str) -> None:
+    shown = [(each, each.timing) for each in chart.rows if each.timing]
+    for row, (each, timing) in enumerate(shown):
+        colour, marker = _look(chart, each)
+        axes.plot(timing.quartiles, [row, row], color=colour, linewidth=2.5)
+        axes.plot([timing.median], [row], marker=marker, color=colour, markersize=7)
+        words = f"{seconds(timing.median)} {verdict(chart.record, each)[2:]}"
+        label(axes, (timing.quartiles[1], row), words, text)
+    values = [end for _, timing in shown for end in timing.quartiles]
+    _limits(axes, min(values), max(values), log=chart.log)
+    _in_seconds(axes)
+    if not chart.log:
+        axes.set_xlim(left=0)
+
+
+def _samples(axes: Axes, chart: Chart, text: str, _quiet: str) -> None:
+    import numpy as np
+
+    samples = [np.asarray(each.timing.samples) for each in chart.rows if each.timing]
+    low = min(float(each.min()) for each in samples)
+    # A few rounds that met another process would squeeze all others into one bin.
+    high = max(float(np.quantile(each, 0.98)) for each in samples) * 1.05
+    bins = np.geomspace(low, high, _BINS + 1) if chart.log else np.linspace(0, high, _BINS + 1)
+    for row, (each, values) in enumerate(zip(chart.rows, samples, strict=True)):
+        colour, _ = _look(chart, each)
+        heights, _ = np.histogram(values, bins)
+        tall = heights / max(int(heights.max()), 1) * 0.8
+        axes.stairs(row + 0.4 - tall, bins, baseline=row + 0.4, fill=True, color=colour, alpha=0.45)
+        middle = float(np.median(values))
+        axes.plot([middle, middle], [row + 0.4, row - 0.45], color=text, linewidth=1.4)
+        beyond = int((values > high).sum())
+        words = seconds(middle) + (f", {count(beyond, 'slower round')} beyond" if beyond else "")
+        far = middle > (low * high) ** 0.5 if chart.log else middle > high / 2
+        label(axes, (middle, row - 0.3), words, text, left=far)
+    axes.set_xlim(low * 0.95 if chart.log else 0, high)
+    _in_seconds(axes)
+    if chart.log:
+        _log_ticks(axes, high / low)
+
+
+def _peaks(axes: Axes, chart: Chart, text: str, _quiet: str) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    for row, each in enumerate(chart.rows):
+        peak = each.peak_bytes or 0
+        axes.barh([row], [peak], height=0.5, color=_look(chart, each)[0])
+        label(axes, (peak, row), size(peak), text)
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.xaxis.set_major_formatter(lambda value, _: size(value))
+
+
+_DRAWN: dict[str, Callable[[Axes, Chart, str, str], None]] = {
+    "Speedup": _speedups,
+    "Time": _times,
+    "Samples": _samples,
+    "Memory": _peaks,
+}
+
+
+def _in_seconds(axes: Axes) -> None:
+    from matplotlib.ticker import EngFormatter
+
+    axes.xaxis.set_major_formatter(EngFormatter(unit="s"))
+
+
+def _limits(axes: Axes, low: float, high: float, *, log: bool) -> None:
+    if log:
+        reach = max(high / low, 1.2)
+        axes.set_xlim(low / reach ** (0.35 if low < 1 else 0.06), high * reach**0.35)
+        _log_ticks(axes, reach)
+    else:
+        reach = max(high - low, 0.05 * high)
+        axes.set_xlim(max(low - 0.35 * reach, 0), high + 0.35 * reach)
+
+
+def _log_ticks(axes: Axes, reach: float) -> None:
+    """Mark more than powers of ten: most comparisons span less than one."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    subs = (1, 2, 5) if reach > _WIDE else (1, 1.5, 2, 3, 5, 7)
+    axes.xaxis.set_major_locator(LogLocator(subs=subs))
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def _dress(axes: Axes, names: list[str], text: str, quiet: str) -> None:
+    axes.set_yticks(range(len(names)), names, parse_math=False)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0, labelcolor=text, labelsize=10)
+    axes.tick_params(axis="x", color=quiet, labelcolor=quiet, labelsize=9)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.spines["bottom"].set_color(quiet)
+    axes.patch.set_visible(False)
+    axes.grid(axis="x", color=quiet, alpha=0.18, linewidth=0.8)
+    axes.set_axisbelow(True)

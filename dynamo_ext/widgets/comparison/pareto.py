@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from dynamo_ext.formatting import printable
 from dynamo_ext.records.comparison import CandidateResult, Comparison
-from dynamo_ext.widgets.comparison import drawing
 from dynamo_ext.widgets.comparison.summary import counted, ratio
+from dynamo_ext.widgets.drawn import label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +53,7 @@ def draw(axes: Axes, rows: Sequence[CandidateResult], text: str, quiet: str) -> 
         colour = "#2e9e5b" if each in best else quiet
         axes.plot([x], [y], marker="o", color=colour, markersize=7)
         name = printable(each.name)
-        drawing.label(axes, (x, y), name, text, xytext=(6, 6), va="baseline")
+        label(axes, (x, y), name, text, xytext=(6, 6), va="baseline")
     axes.set_xscale("log")
     errors = [_place(each)[0] for each in rows]
     # So wide that a power of ten is on it, for other labels would overlap.

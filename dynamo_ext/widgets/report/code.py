@@ -172,25 +172,21 @@ def _share_out(marks: Iterable[_Mark], whole: float) -> None:
             mark.share = percent(mark.seconds / whole)
 
 
-def _plain(report: Report) -> Iterable[int]:
+def _plain(report: Report) -> Iterator[int]:
     """The lines of the cell that ran as plain Python because Dynamo gave them up."""
     if report.cell is None or report.refused:
-        return ()
-    # The cell's own statements may never have been compiled, whatever they call has been.
-    own = [frame for frame in report.frames if frame.is_cell]
-    if not report.graphs or (own and all(frame.outcome in _GIVEN_UP for frame in own)):
-        return _statements(report, report.cell)
-    return _given_up(report, report.cell)
-
-
-def _given_up(report: Report, cell: CodeBlock) -> Iterator[int]:
-    """Lines of the cell's own statements from where Dynamo gave it up to where it took it up."""
+        return
     starts: dict[int, bool] = {}
     for frame in report.frames:
         if frame.is_cell:
             starts[frame.line] = starts.get(frame.line, True) and frame.outcome in _GIVEN_UP
-    lines = list(_statements(report, cell))
-    for node, first, last in _top_level(cell):
+    lines = list(_statements(report, report.cell))
+    # The cell's own statements may never have been compiled, whatever they call has been.
+    if not report.graphs or (starts and all(starts.values())):
+        yield from lines
+        return
+    # A statement is as what began last before it: Dynamo gave the cell up there, or took it up.
+    for node, first, last in _top_level(report.cell):
         before = max((at for at in starts if at <= first), default=None)
         if before is not None and starts[before] and not isinstance(node, _DEFINITIONS):
             yield from (n for n in lines if first <= n <= last)

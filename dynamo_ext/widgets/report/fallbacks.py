@@ -1,5 +1,6 @@
 """Everything that fell back to eager, why, and the remedy; and what is not lowered with others."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dynamo_ext import formatting
@@ -44,7 +45,7 @@ def html(report: Report, most: int | None = markup.MOST) -> Markup:
     listed = element("ul", *kept) if kept else EMPTY
     if not report.fallbacks:
         return listed
-    found = _grouped(report)
+    found = list(_grouped(report))
     rows = [
         [
             markup.join([element("b", group.stage), markup.BREAK, _STAGES[group.stage]]),
@@ -97,7 +98,7 @@ class _Alike:
     times: int
 
 
-def _grouped(report: Report) -> list[_Alike]:
+def _grouped(report: Report) -> Iterator[_Alike]:
     """Those with one remedy together: all that one package keeps from capture, for one."""
     groups: dict[tuple[str, ...], list[Fallback]] = {}
     for each in sorted(report.fallbacks, key=lambda each: each.stage != "unavailable"):
@@ -106,23 +107,19 @@ def _grouped(report: Report) -> list[_Alike]:
         what = () if package else (each.exception, each.message)
         key = (each.stage, each.scope, package, each.operator, remedy(report, each), *what)
         groups.setdefault(key, []).append(each)
-    return [_alike(report, key[4], group) for key, group in groups.items()]
-
-
-def _alike(report: Report, step: str, group: list[Fallback]) -> _Alike:
-    first = group[0]
-    names = [_name(report, each) for each in group]
-    scope = f"{first.scope}s" if len(group) > 1 else first.scope
-    distinct = {(each.exception, each.message): each for each in reversed(group)}
-    return _Alike(
-        first.stage,
-        first.operator,
-        step,
-        f"{scope} {listing(names, _NAMES)}".strip(),
-        listing([*filter(None, dict.fromkeys(place(each.line) for each in group))], _NAMES),
-        tuple(reversed(distinct.values())),
-        sum(each.count for each in group),
-    )
+    for (stage, scope, _, operator, step, *_), group in groups.items():
+        names = listing([_name(report, each) for each in group], _NAMES)
+        places = dict.fromkeys(place(each.line) for each in group)
+        distinct = {(each.exception, each.message): each for each in reversed(group)}
+        yield _Alike(
+            stage,
+            operator,
+            step,
+            f"{scope}{'s' if len(group) > 1 else ''} {names}".strip(),
+            listing([*filter(None, places)], _NAMES),
+            tuple(reversed(distinct.values())),
+            sum(each.count for each in group),
+        )
 
 
 def _name(report: Report, each: Fallback) -> str:

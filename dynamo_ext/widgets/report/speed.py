@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynamo_ext.analysis.placement import EAGER
-from dynamo_ext.analysis.speed import CellGain, cell_gain, gain, runs_until_paid, spent
+from dynamo_ext.analysis.speed import cell_gain, gain, runs_until_paid, spent
 from dynamo_ext.formatting import count, seconds
 from dynamo_ext.records.graph import Graph
 from dynamo_ext.records.report import Report
@@ -27,13 +27,10 @@ def sentence(report: Report) -> str:
         command = f"%%dynamo compare{named}" if report.cell else "dynamo_ext.compare()"
         return f"not measured: {found}." + (f" {command} measures it." if report.graphs else "")
     times = f"{seconds(found.seconds)} where plain takes {seconds(found.plain)}"
-    return f"{_VERDICTS[found.verdict]}{times}: {ratio(found)}, by {found.source}."
-
-
-def ratio(found: CellGain) -> str:
-    """As ``3.10× (2.70–3.40)``; one plain run has no interval."""
+    # One plain run has no interval.
     ends = f" ({found.low:.2f}–{found.high:.2f})" if found.low < found.high else ""
-    return f"{found.ratio:.2f}×{ends}"
+    gained = f"{found.ratio:.2f}×{ends}, by {found.source}"
+    return f"{_VERDICTS[found.verdict]}{times}: {gained}."
 
 
 def is_slower(report: Report) -> bool:

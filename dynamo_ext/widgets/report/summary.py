@@ -18,7 +18,7 @@ from dynamo_ext.widgets.report import autotuning, speed
 TITLE = "Summary"
 _MAX_STEPS = 4
 _MAX_CHARS, _STEP_CHARS = 400, 300
-# What IPython makes of it, first under the comments that stand for the magic lines.
+# What IPython makes of a further cell magic, under the comments that stand for the magic lines.
 _CELL_MAGIC = re.compile(r"\A(?:\s*#.*\n|\s*\n)*get_ipython\(\)\.run_cell_magic\('([\w.]+)'")
 _MAX_NAMES = 3
 _PLAIN = frozenset({"skipped", "failed", "eager"})
@@ -269,17 +269,12 @@ def _nothing(report: Report) -> str:
     reasons = [f.reason for f in report.frames if f.reason]
     kept_out = any(f.scope == "run" for f in report.fallbacks)
     why = sentence(clip(reasons[0], _MAX_CHARS)) if reasons and not kept_out else ""
-    if other := _other_magic(report):
-        why = f"%%{other} has the code to run: put %%dynamo below %%{other}."
+    other = _CELL_MAGIC.search(report.cell.source) if report.cell is not None else None
+    if other:
+        why = f"%%{other[1]} has the code to run: put %%dynamo below %%{other[1]}."
     elif not why and not kept_out:
         why = "Only tensor operations become graphs; check that the code has some."
     return f"Nothing was captured: all of it ran as ordinary Python. {why}".rstrip()
-
-
-def _other_magic(report: Report) -> str:
-    """The cell magic right under ``%%dynamo``; empty where there is none."""
-    found = _CELL_MAGIC.search(report.cell.source) if report.cell is not None else None
-    return found[1] if found else ""
 
 
 def counts(report: Report) -> Iterator[tuple[str, str]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import groupby
-from typing import NamedTuple
 
 from dynamo_ext.records.capture import Frame
 from dynamo_ext.records.graph import Graph
@@ -19,12 +19,6 @@ _SIGNS = {"capture": "▒", "lower": "█", "first": "▓", "later": "░"}
 _NOTHING = "·"
 
 
-class _Span(NamedTuple):
-    kind: str
-    start: float
-    end: float
-
-
 def length(report: Report) -> float:
     """Seconds from the run's start to its end, with what passed between the calls of a session."""
     compiled = (frame.compile_started + frame.compile_seconds for frame in report.frames)
@@ -34,7 +28,7 @@ def length(report: Report) -> float:
 
 def track(report: Report, frame: Frame, slot: float, slots: int) -> Markup:
     """One sign for each ``slot`` of seconds: what was done most of the time for a function."""
-    spans = _spans(frame, [g for g in report.graphs if g.frame == frame.id])
+    spans = list(_spans(frame, [g for g in report.graphs if g.frame == frame.id]))
     kinds = [_kind(spans, number * slot, (number + 1) * slot) for number in range(slots)]
     pieces = [
         element("span", _SIGNS.get(kind, _NOTHING) * len(list(run)), class_=f"dx-time-{kind}")
@@ -43,26 +37,22 @@ def track(report: Report, frame: Frame, slot: float, slots: int) -> Markup:
     return element("span", markup.join(pieces), class_="dx-track")
 
 
-def _spans(frame: Frame, graphs: list[Graph]) -> list[_Span]:
-    spans = []
-    if frame.compile_seconds:
-        end = frame.compile_started + frame.compile_seconds
-        spans.append(_Span("capture", frame.compile_started, end))
+def _spans(frame: Frame, graphs: list[Graph]) -> Iterator[tuple[str, float, float]]:
+    """What was done for a function, each with its start and its end."""
+    yield "capture", frame.compile_started, frame.compile_started + frame.compile_seconds
     for graph in graphs:
         if graph.compiled_now:
-            end = graph.compile_started + graph.compile_seconds
-            spans.append(_Span("lower", graph.compile_started, end))
+            yield "lower", graph.compile_started, graph.compile_started + graph.compile_seconds
         if graph.calls:
             first = graph.first_call_started + graph.first_call_seconds
-            spans.append(_Span("first", graph.first_call_started, first))
-            spans.append(_Span("later", first, graph.last_call_ended))
-    return spans
+            yield "first", graph.first_call_started, first
+            yield "later", first, graph.last_call_ended
 
 
-def _kind(spans: list[_Span], start: float, end: float) -> str:
+def _kind(spans: list[tuple[str, float, float]], start: float, end: float) -> str:
     taken = dict.fromkeys(_SIGNS, 0.0)
-    for span in spans:
-        taken[span.kind] += max(min(span.end, end) - max(span.start, start), 0.0)
+    for kind, began, ended in spans:
+        taken[kind] += max(min(ended, end) - max(began, start), 0.0)
     # A graph is lowered within its function's capture.
     taken["capture"] -= taken["lower"]
     most = max(taken, key=taken.__getitem__)
