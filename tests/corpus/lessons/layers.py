@@ -11,14 +11,6 @@ CASES: list[Case] = [
     *cases(
         NN,
         """
-## lazy layer after random numbers
-a = torch.randn(2)
-net = nn.Sequential(nn.LazyLinear(4), nn.ReLU(), nn.LazyLinear(1))
-b = torch.randn(2)
-y = net(x)
-c = torch.randn(2)
-# %%
-z = net(x + 1)
 ## lazy layer is called once more
 net = nn.LazyLinear(2)
 print(net.weight)
@@ -33,21 +25,6 @@ image = torch.ones(1, 1, 5, 5)
 for layer in net:
     image = layer(image)
     print(layer.__class__.__name__, 'output shape:', tuple(image.shape))
-## lazy batch norm in training
-net = nn.Sequential(nn.LazyLinear(4), nn.LazyBatchNorm1d())
-y = net(x)
-mean = net[1].running_mean.clone()
-# %%
-y = net(x)
-seen = net[1].num_batches_tracked.item()
-## lazy weights initialised by apply
-def init(module):
-    if type(module) is nn.Linear:
-        nn.init.normal_(module.weight, std=0.01)
-net = nn.Sequential(nn.LazyLinear(4), nn.ReLU(), nn.LazyLinear(1))
-net(x)
-net.apply(init)
-y = net(x)
 ## lazy layer and dropout
 torch.manual_seed(3)
 net = nn.Sequential(nn.LazyLinear(8), nn.Dropout(0.5))
