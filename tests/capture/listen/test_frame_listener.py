@@ -172,27 +172,6 @@ def test_a_failed_capture_is_a_fallback(cells: Live) -> None:
     assert [f.stage for f in again.fallbacks] == ["lower"]
 
 
-def test_a_failing_run_is_a_fallback_and_counted(cells: Live) -> None:
-    cells.well(
-        "def flaky(gm, inputs):\n"
-        "    def call(*args):\n        raise OSError('engine gone')\n"
-        "    return call"
-    )
-    report = cells.report("y = x + 1", "-b flaky")
-    assert cells.names["y"].tolist() == [1, 2, 3]
-    assert {f.stage for f in report.fallbacks} == {"run"}
-    assert {f.exception for f in report.fallbacks} == {"OSError"}
-
-
-def test_a_wrong_engine_is_a_fallback(cells: Live) -> None:
-    cells.well(
-        "def wrong(gm, inputs):\n    return lambda *args: tuple(o + 1 for o in gm.forward(*args))"
-    )
-    report = cells.report("y = x + 1", "-b wrong")
-    assert cells.names["y"].tolist() == [1, 2, 3]
-    assert [f.stage for f in report.fallbacks] == ["verify"]
-
-
 def test_fullgraph_raises_the_break(cells: Live) -> None:
     ran, report = cells.failed("y = x + 1\nprint(y)\nz = y * 2", "-b eager --fullgraph")
     assert type(ran.error).__name__ == "Unsupported"

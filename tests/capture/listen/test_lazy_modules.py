@@ -179,11 +179,3 @@ def test_what_is_called_by_the_frame_is_captured() -> None:
     with live(setup) as cells:
         report = cells.report("x = scaled(torch.randn(3, 5))\ny = net(x)")
     assert [f.name for f in report.frames if f.outcome == "compiled"] == ["scaled"]
-
-
-def test_a_users_own_compile_keeps_torchs_way() -> None:
-    """Which initialises as it traces; docs/limits.md says so."""
-    torch._dynamo.reset()
-    net = nn.Sequential(nn.LazyLinear(4))
-    torch.compile(net, backend="eager", fullgraph=True)(torch.randn(3, 5))
-    assert type(net[0]) is nn.Linear
