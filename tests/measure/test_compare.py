@@ -84,16 +84,18 @@ def test_rows_say_what_each_candidate_came_to():
     found = dynamo_ext.compare(net, (x,), listed, rounds=ROUNDS, options=TRUSTING)
     record = found.record
     assert record.rounds == ROUNDS
-    assert {each.name: record.verdict(each) for each in record.candidates} | {"fine": "?"} == {
+    # Whatever else runs on this machine: the clock is the test's own.
+    idle = replace(record, busy_cores=0.0)
+    assert {each.name: idle.verdict(each) for each in record.candidates} | {"fine": "?"} == {
         "eager": "baseline",
         "fine": "?",
         "slow": "slower",
         "wrong": "wrong",
         # The pipeline ran it eagerly, and that is what the row says.
         "failing": "eager",
-        "breaking": record.verdict(found["breaking"]),
+        "breaking": idle.verdict(found["breaking"]),
         "tensorrt": "failed",
-        "aot_eager": record.verdict(found["aot_eager"]),
+        "aot_eager": idle.verdict(found["aot_eager"]),
         "eager under Dynamo": "eager",
     }
     assert found["slow"].speedup.ratio < 0.1
