@@ -279,80 +279,26 @@ def test_no_folder_has_more_than_twenty_files():
     assert {str(f.relative_to(root)): n for f, n in folders.items() if n > 20} == {}
 
 
+ENGINE = "backends/engines/onnxrt/backend.py"
+
+
 @pytest.mark.parametrize(
     ("file", "source", "problem"),
     [
         ("records.py", "from dynamo_ext.capture import cell", "records may not import capture"),
-        ("errors.py", "import dynamo_ext.records", "errors may not import records"),
         ("backends/base.py", "from ..capture import x", "backends may not import capture"),
-        (
-            "capture/cells/program.py",
-            "def f():\n  import IPython",
-            "IPython belongs to magics and widgets",
-        ),
-        (
-            "widgets/report/view.py",
-            "from dynamo_ext import backends",
-            "widgets may not import backends",
-        ),
         ("magics/dynamo.py", "import onnx", "onnx belongs to backends/"),
-        (
-            "backends/engines/onnxrt/backend.py",
-            "import onnx",
-            "onnx is imported inside functions only",
-        ),
-        ("backends/engines/tvm/backend.py", "def f():\n  import onnx", "onnx belongs to backends/"),
-        (
-            "backends/engines/tvm/session.py",
-            "from dynamo_ext.backends.pipeline import runner",
-            "backends/engines/tvm may not import backends/pipeline",
-        ),
-        (
-            "backends/engines/xla/session.py",
-            "from dynamo_ext.backends.engines.tvm import session",
-            "backends/engines/xla may not import backends/engines/tvm",
-        ),
-        (
-            "backends/pipeline/runner.py",
-            "from dynamo_ext.backends.engines.tvm import session",
-            "backends/pipeline may not import backends/engines/tvm",
-        ),
-        (
-            "backends/pipeline/compilation.py",
-            "import torch\ntorch._dynamo.reset()",
-            "private to torch",
-        ),
-        ("api/optimize.py", "from torch._dynamo import utils", "private to torch"),
+        ("api/optimize.py", "def f():\n  import IPython", "IPython belongs to magics and widgets"),
+        (ENGINE, "import onnx", "onnx is imported inside functions only"),
+        (ENGINE, "from ..tvm import x", "onnxrt may not import backends/engines/tvm"),
+        ("api/optimize.py", "import torch\ntorch._dynamo.reset()", "private to torch"),
         ("api/optimize.py", "import_module('torch._dynamo')", "private to torch"),
-        ("__init__.py", "import ipywidgets", "ipywidgets belongs to magics and widgets"),
-        (
-            "backends/engines/onnx2tf/session.py",
-            "from dynamo_ext.backends.engines.onnx2tf import operations",
-            "onnx2tf.operations is imported inside functions only",
-        ),
+        (ENGINE, "def lower():\n  import onnxruntime", ""),
+        ("backends/torch_private/aot.py", "import torch._dynamo", ""),
+        ("api/optimize.py", "import torch\ntorch.compiler.is_compiling()\nx.torch._y", ""),
+        ("__init__.py", "if TYPE_CHECKING:\n  from IPython import x", ""),
     ],
 )
-def test_a_broken_rule_is_found(file, source, problem):
-    [found] = violations(Path(file), source)
-    assert problem in found
-
-
-@pytest.mark.parametrize(
-    ("file", "source"),
-    [
-        ("backends/engines/onnxrt/backend.py", "def lower():\n  import onnxruntime"),
-        ("backends/engines/onnx/convert.py", "def lower():\n  import onnxruntime"),
-        ("backends/engines/onnx2tf/operations.py", "import tensorflow as tf"),
-        ("backends/torch_private/aot.py", "import torch._dynamo"),
-        ("backends/engines/lazy/torch_private.py", "import torch._dynamo"),
-        ("api/optimize.py", "import torch\ntorch.compiler.is_compiling()\nx.torch._y"),
-        ("magics/dynamo.py", "from dynamo_ext.widgets import report\nimport IPython"),
-        ("widgets/report/view.py", "from dynamo_ext import __version__\nimport ipywidgets"),
-        (
-            "__init__.py",
-            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n  from IPython import x",
-        ),
-    ],
-)
-def test_what_the_rules_allow(file, source):
-    assert violations(Path(file), source) == []
+def test_a_broken_rule_is_found_and_nothing_else(file, source, problem):
+    found = violations(Path(file), source)
+    assert found == [] if not problem else problem in found[0]

@@ -76,8 +76,7 @@ def test_the_button_sets_the_backend_of_the_next_cell(ran):
     assert ran.run(3).locator(".jp-OutputArea-output").inner_text().strip() == "'ofi'"
 
 
-@pytest.mark.parametrize("theme", ["Light", "Dark"])
-@pytest.mark.parametrize("width", [1400, 900])
+@pytest.mark.parametrize(("theme", "width"), [("Light", 1400), ("Dark", 900)])
 def test_both_themes_and_widths_fit(ran, screenshots, theme, width):
     ran.theme(f"JupyterLab {theme}")
     ran.page.set_viewport_size({"width": width, "height": 1400})

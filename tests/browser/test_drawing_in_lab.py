@@ -143,8 +143,7 @@ def test_what_is_drawn_next_is_zoomed_alike(pane, canvas):
     pane.get_by_label("Show parameters").uncheck()
 
 
-@pytest.mark.parametrize("width", [1400, 900])
-@pytest.mark.parametrize("theme", ["Light", "Dark"])
+@pytest.mark.parametrize(("theme", "width"), [("Light", 1400), ("Dark", 900)])
 def test_modules_are_a_tree_by_time(ran, pane, screenshots, theme, width):
     ran.theme(f"JupyterLab {theme}")
     ran.page.set_viewport_size({"width": width, "height": 1400})

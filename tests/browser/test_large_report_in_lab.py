@@ -22,7 +22,7 @@ model = nn.TransformerEncoder(layer, 24, enable_nested_tensor=False)
 x = torch.randn(2, 16, 64)
 """
 CELL = "%%dynamo -b eager\ny = model(x)\n"
-WIDTHS = (1400, 900)
+LOOKS = (("Light", 1400), ("Dark", 900))
 
 
 @pytest.fixture(scope="module")
@@ -49,8 +49,7 @@ def test_parts_are_bounded(view):
         assert pane.bounding_box()["height"] < most
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("theme", ["Light", "Dark"])
+@pytest.mark.parametrize(("theme", "width"), LOOKS)
 def test_a_click_opens_one_of_24_layers(ran, view, screenshots, theme, width):
     ran.theme(f"JupyterLab {theme}")
     ran.page.set_viewport_size({"width": width, "height": 1400})
@@ -77,8 +76,7 @@ def test_a_layer_is_searched_by_its_path(view):
     pane.get_by_label("Find").press("Enter")
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("theme", ["Light", "Dark"])
+@pytest.mark.parametrize(("theme", "width"), LOOKS)
 def test_guards_are_by_module_with_a_search(ran, view, screenshots, theme, width):
     ran.theme(f"JupyterLab {theme}")
     ran.page.set_viewport_size({"width": width, "height": 1400})

@@ -6,16 +6,15 @@ import pytest
 from playwright.sync_api import expect
 
 from dynamo_ext.widgets.report.view import TITLES
+from tests.browser.test_report_elsewhere import CELLS
 
 NOTEBOOK = "restart.ipynb"
-SET_UP = "%load_ext dynamo_ext\nimport torch\nx = torch.randn(8, 8)"
-CELL = "%%dynamo -b eager\ny = (x @ x).relu()\nprint('between')\nz = y.sum()"
 
 
 @pytest.fixture(scope="module")
 def restarted(lab_page):
     """A report whose kernel has gone, in the page that showed it alive."""
-    lab_page.open_with(NOTEBOOK, SET_UP, CELL, run=2)
+    lab_page.open_with(NOTEBOOK, *CELLS, run=2)
     expect(lab_page.outputs(1).locator(".dx-live")).to_be_visible()
     lab_page.restart()
     return lab_page

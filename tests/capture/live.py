@@ -11,7 +11,7 @@ import torch
 
 import dynamo_ext
 from tests.frozen_objects import older_objects_frozen
-from tests.magics.shell import Notebook, load_extension, notebook
+from tests.magics.shell import Notebook, notebook
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,7 +81,7 @@ def live(*setup: str) -> Iterator[Live]:
     """A fresh notebook with torch imported, and a Dynamo that has compiled nothing."""
     torch._dynamo.reset()
     with notebook() as shell:
-        load_extension(shell)
+        shell.run_line_magic("load_ext", "dynamo_ext")
         cells = Live(shell)
         cells.well("\n".join(("import torch", *setup)))
         yield cells

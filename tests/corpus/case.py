@@ -114,3 +114,19 @@ def case(
         name, texts, raises, graphs, operations, clock, offset, python, refused, differs, inductor,
         differs_on,
     )  # fmt: skip
+
+
+def cases(head: str, text: str) -> list[Case]:
+    """Make cases that begin with one cell, ``head``, and are written below each other.
+
+    ``## name`` begins a case and ``# %%`` its next cell. ``[inductor]`` may follow the name, and
+    what the cells raise: ``## name -> ValueError``.
+    """
+    made = []
+    for part in text.split("\n## ")[1:]:
+        title, _, cells = part.partition("\n")
+        label, _, raises = title.partition(" -> ")
+        name = label.removesuffix(" [inductor]")
+        parts = cells.split("\n# %%\n")
+        made.append(case(name, head, *parts, raises=raises, inductor=name != label))
+    return made

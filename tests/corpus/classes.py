@@ -131,37 +131,6 @@ CASES: list[Case] = [
         "C(1) is C.RED, c.low, list(C)",
     ),
     case(
-        "flag",
-        "import enum\nclass F(enum.Flag):\n    A = enum.auto()\n    B = enum.auto()\nF.A | F.B",
-    ),
-    case(
-        "namedtuple",
-        "from collections import namedtuple\nP = namedtuple('P', 'x y', defaults=[0])\np = P(1)\np",
-        "p._replace(y=5), p._asdict(), P.__module__",
-    ),
-    case(
-        "NamedTuple",
-        "from typing import NamedTuple\nclass P(NamedTuple):\n    x: int\n    y: str = ''\n"
-        "    def both(self): return self.x, self.y, k\nk = 0\np = P(1, 'a')\np.both()",
-        "x, y = p\nx, y, P._field_defaults",
-    ),
-    case(
-        "TypedDict",
-        "from typing import TypedDict\nclass T(TypedDict, total=False):\n    a: int\nT(a=1), T.__total__",
-    ),
-    case(
-        "Protocol",
-        "from typing import Protocol, runtime_checkable\n@runtime_checkable\nclass Has(Protocol):\n"
-        "    def go(self) -> int: ...\nclass A:\n    def go(self): return 1\nisinstance(A(), Has), isinstance(1, Has)",
-    ),
-    case(
-        "ABC",
-        "import abc\nclass B(abc.ABC):\n    @abc.abstractmethod\n    def f(self): ...\nclass C(B):\n"
-        "    def f(self): return k\nk = 2\nC().f()",
-        "B()",
-        raises="TypeError",
-    ),
-    case(
         "Generic",
         "from typing import Generic, TypeVar\nT = TypeVar('T')\nclass Box(Generic[T]):\n"
         "    def __init__(self, v: T) -> None: self.v = v\nb = Box[int](3)\nb.v, Box[int], T.__module__",

@@ -175,11 +175,6 @@ CASES: list[Case] = [
         "k = 2\nf'{(lambda x: x * k)(4)} {[i * k for i in range(2)]}'",
     ),
     case("f-string with an error", "a = 1\nb = f'{a} {nope}'", raises="NameError"),
-    case("byte and raw strings", "rb'\\x00' + b'\\x00', r'\\n', 'a' 'b', '\\N{BULLET}'"),
-    case(
-        "sets and dicts in order",
-        "d = {'z': 1, 'a': 2}\nd['m'] = 3\nd | {'z': 9}, list(d), {1} | {2}, dict(zip('ab', range(2)))",
-    ),
     case(
         "assert",
         "assert 1 == 1\na = 1\nassert a == 2, f'a is {a}'\nb = 2",
@@ -194,10 +189,6 @@ CASES: list[Case] = [
     ),
     case("expression in a loop is not shown", "for i in range(2):\n    i\nif True:\n    'hidden'"),
     case("only expressions", "1\n2\n3"),
-    case(
-        "big integers and floats",
-        "2 ** 100, 0.1 + 0.2, 1e400, -0.0, float('nan'), 7 // -2, divmod(-7, 2), round(2.5)",
-    ),
     case("iterators kept", "it = iter([1, 2, 3])\nz = zip('ab', it)\nnext(z)", "list(z), list(it)"),
     case(
         "enumerate and zip unpacking",

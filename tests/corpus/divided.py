@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.corpus.case import Case, case
+from tests.corpus.case import Case, case, cases
 
 SETUP = "# plain\nimport torch\nx = torch.arange(4.)\nrows = list(torch.ones(3, 4))\nlog = []"
 
@@ -28,137 +28,105 @@ CASES: list[Case] = [
         "total = 0.0\nfor r in rows:\n    s = (r + x).sum()\n    total += s.item()\ntotal",
         graphs=1,
     ),
-    case(
-        "break, continue and the loop's else",
+    *cases(
         SETUP,
         """
-        for i in range(6):
-            y = x * i
-            if i == 1:
-                continue
-            print(i, float(y.sum()))
-            if i == 3:
-                break
-        else:
-            never = 1
-        i, y
-        """,
-    ),
-    case(
-        "else after a loop without break",
-        SETUP,
-        """
-        for r in rows:
-            print(float(r.sum()))
-        else:
-            end = x + 1
-        end
-        """,
-    ),
-    case(
-        "nested loops",
-        SETUP,
-        """
-        for epoch in range(2):
-            total = 0.0
-            for r in rows:
-                if epoch and total:
-                    break
-                y = r * 2
-                total += float(y.sum())
-            else:
-                print("all of them")
-                continue
-            print(epoch, total)
-        y, total
-        """,
-    ),
-    case(
-        "break and continue of the outer loop in the inner's else",
-        SETUP,
-        """
-        for a in range(4):
-            for b in range(2):
-                y = x + a * b
-                print(a, b, float(y.sum()))
-            else:
-                if a == 0:
-                    continue
-                if a == 2:
-                    break
-            log.append(a)
-        log
-        """,
-    ),
-    case(
-        "while that depends on a tensor",
-        SETUP,
-        "y = x\nn = 0\nwhile y.sum() < 100:\n    y = y * 2 + 1\n    n += 1\nelse:\n    z = y\nn, z",
-    ),
-    case(
-        "with around a loop",
-        SETUP,
-        """
-        w = torch.ones(4, requires_grad=True)
-        with torch.no_grad():
-            for r in rows:
-                y = r * w
-                print(y.requires_grad)
-            z = y + 1
-        z, (w * 2).requires_grad
-        """,
-    ),
-    case(
-        "return from a with inside a loop",
-        SETUP,
-        """
-        import contextlib
-        @contextlib.contextmanager
-        def told(i):
-            print("in", i)
-            try:
-                yield i
-            finally:
-                print("out", i)
-        """,
-        """
-        for i in range(4):
-            with told(i) as j:
-                y = x * j
-                if j == 1:
-                    continue
-                print(float(y.sum()))
-                if j == 2:
-                    break
-        i, j, y
-        """,
-    ),
-    case(
-        "if around a loop",
-        SETUP,
-        """
-        if len(rows) > 2:
-            for r in rows:
-                print(float(r.sum()))
-        else:
-            r = None
-        r
-        """,
-    ),
-    case(
-        "try, finally and continue inside a loop",
-        SETUP,
-        """
-        for i in range(3):
-            try:
-                y = x * i
-                if i == 1:
-                    continue
-                print(float(y.sum()))
-            finally:
-                log.append(i)
-        log, y
-        """,
+## break, continue and the loop's else
+for i in range(6):
+    y = x * i
+    if i == 1:
+        continue
+    print(i, float(y.sum()))
+    if i == 3:
+        break
+else:
+    never = 1
+i, y
+## else after a loop without break
+for r in rows:
+    print(float(r.sum()))
+else:
+    end = x + 1
+end
+## nested loops
+for epoch in range(2):
+    total = 0.0
+    for r in rows:
+        if epoch and total:
+            break
+        y = r * 2
+        total += float(y.sum())
+    else:
+        print("all of them")
+        continue
+    print(epoch, total)
+y, total
+## break and continue of the outer loop in the inner's else
+for a in range(4):
+    for b in range(2):
+        y = x + a * b
+        print(a, b, float(y.sum()))
+    else:
+        if a == 0:
+            continue
+        if a == 2:
+            break
+    log.append(a)
+log
+## while that depends on a tensor
+y = x
+n = 0
+while y.sum() < 100:
+    y = y * 2 + 1
+    n += 1
+else:
+    z = y
+n, z
+## with around a loop
+w = torch.ones(4, requires_grad=True)
+with torch.no_grad():
+    for r in rows:
+        y = r * w
+        print(y.requires_grad)
+    z = y + 1
+z, (w * 2).requires_grad
+## return from a with inside a loop
+import contextlib
+@contextlib.contextmanager
+def told(i):
+    print("in", i)
+    try:
+        yield i
+    finally:
+        print("out", i)
+# %%
+for i in range(4):
+    with told(i) as j:
+        y = x * j
+        if j == 1:
+            continue
+        print(float(y.sum()))
+        if j == 2:
+            break
+i, j, y
+## if around a loop
+if len(rows) > 2:
+    for r in rows:
+        print(float(r.sum()))
+else:
+    r = None
+r
+## try, finally and continue inside a loop
+for i in range(3):
+    try:
+        y = x * i
+        if i == 1:
+            continue
+        print(float(y.sum()))
+    finally:
+        log.append(i)
+log, y
+""",
     ),
     case(
         "training that can be interrupted",
@@ -170,193 +138,156 @@ CASES: list[Case] = [
         + "except KeyboardInterrupt:\n    print('stopped')\nelse:\n    done = True\ndone, loss",
         graphs=2,
     ),
-    case(
-        "an interrupt in a loop that is ready for it",
+    *cases(
         SETUP,
         """
-        try:
-            for i in range(6):
-                y = x * i
-                print(float(y.sum()))
-                if i == 2:
-                    raise KeyboardInterrupt
-        except KeyboardInterrupt as stop:
-            print("stopped", type(stop).__name__, i)
-        finally:
-            log.append(i)
-        "stop" in globals(), y, log
-        """,
-    ),
-    case(
-        "an error in a loop that is caught, told and raised again",
-        SETUP,
-        """
-        import sys
-        """,
-        """
-        try:
-            for n in [4, 3]:
-                y = torch.ones(n)
-                print(n)
-                z = y + x
-        except RuntimeError as error:
-            print(type(error).__name__, sys.exc_info()[1] is error, error.__context__)
-            raise
-        """,
-        "n, y, z",
-        raises="RuntimeError",
-    ),
-    case(
-        "an error from an error in a loop",
-        SETUP,
-        """
-        try:
-            for r in rows:
-                print(float((r * x).sum()))
-                missing
-        except NameError as error:
-            z = x + 1
-            raise ValueError(float(z.sum())) from error
-        """,
-        "z",
-        raises="ValueError",
-    ),
-    case(
-        "an error in a loop that another handler would catch",
-        SETUP,
-        """
-        try:
-            try:
-                for r in rows:
-                    print(float((r * x).sum()))
-                    {}["k"]
-            except ValueError:
-                print("no")
-            finally:
-                log.append(float(r.sum()))
-        except KeyError as error:
-            print("yes", error)
-        log
-        """,
-    ),
-    case(
-        "continue and break from handlers around a loop",
-        SETUP,
-        """
-        for i in range(5):
-            try:
-                for j in range(2):
-                    y = x * i + j
-                    print(float(y.sum()))
-                    if i == 1 and j:
-                        raise ValueError(i)
-                    if i == 3:
-                        raise KeyError(i)
-            except ValueError:
-                continue
-            except KeyError:
-                break
-            else:
-                log.append(i)
-            finally:
-                log.append(-i)
-        i, j, y, log
-        """,
-    ),
-    case(
-        "a loop after try in a loop's else",
-        SETUP,
-        """
-        try:
-            y = x + 1
-        except ValueError:
-            pass
-        else:
-            for r in rows:
-                y = y + r
-                print(float(y.sum()))
-        y
-        """,
-    ),
-    case(
-        "an error in the second turn",
-        SETUP,
-        "for i in range(3):\n    y = x * i\n    print(float(y.sum()))\n    if i == 1:\n        raise ValueError(i)",
-        "i, y",
-        raises="ValueError",
-    ),
-    case(
-        "an error of a tensor in the second turn",
-        SETUP,
-        "sizes = [4, 3]\nfor n in sizes:\n    y = torch.ones(n)\n    print(n)\n    z = y + x",
-        "n, y",
-        raises="RuntimeError",
-    ),
-    case(
-        "an error in nested loops",
-        SETUP,
-        """
-        for a in range(2):
-            for b in range(2):
-                y = x * a
-                print(float(y.sum()))
-                z = y[a + b + 3]
-        """,
-        "a, b, y",
-        raises="IndexError",
-    ),
-    case(
-        "an error in the loop's own line",
-        SETUP,
-        "for r in rows + nothing:\n    print(float(r.sum()))",
-        raises="NameError",
-    ),
-    case(
-        "an error in the generator that is looped over",
-        SETUP,
-        "def g():\n    yield x\n    raise KeyError('g')",
-        "for r in g():\n    y = r * 2\n    print(float(y.sum()))",
-        "y",
-        raises="KeyError",
-    ),
-    case(
-        "an error in a function called in a loop",
-        SETUP,
-        "def f(v):\n    print(float(v.sum()))\n    return v.nothing",
-        "for r in rows:\n    y = f(r * 2)",
-        "r",
-        raises="AttributeError",
-    ),
-    case(
-        "an error that a with suppresses",
-        SETUP,
-        """
-        import contextlib
-        with contextlib.suppress(ValueError):
-            for i in range(3):
-                y = x * i
-                print(float(y.sum()))
-                if i == 1:
-                    raise ValueError
-        i, y
-        """,
-    ),
-    case(
-        "names that a loop deletes and binds",
-        SETUP,
-        """
+## an interrupt in a loop that is ready for it
+try:
+    for i in range(6):
+        y = x * i
+        print(float(y.sum()))
+        if i == 2:
+            raise KeyboardInterrupt
+except KeyboardInterrupt as stop:
+    print("stopped", type(stop).__name__, i)
+finally:
+    log.append(i)
+"stop" in globals(), y, log
+## an error in a loop that is caught, told and raised again -> RuntimeError
+import sys
+# %%
+try:
+    for n in [4, 3]:
+        y = torch.ones(n)
+        print(n)
+        z = y + x
+except RuntimeError as error:
+    print(type(error).__name__, sys.exc_info()[1] is error, error.__context__)
+    raise
+# %%
+n, y, z
+## an error from an error in a loop -> ValueError
+try:
+    for r in rows:
+        print(float((r * x).sum()))
+        missing
+except NameError as error:
+    z = x + 1
+    raise ValueError(float(z.sum())) from error
+# %%
+z
+## an error in a loop that another handler would catch
+try:
+    try:
         for r in rows:
-            t = r * 2
-            print(s := float(t.sum()), [q for q in range(2)])
-            del t
-        "t" in globals(), s, "q" in globals()
-        """,
-    ),
-    case(
-        "functions that see the namespace change",
-        SETUP,
-        "def seen():\n    return y.tolist(), i",
-        "for i in range(3):\n    y = x + i\n    print(seen())\n(lambda: i)()",
+            print(float((r * x).sum()))
+            {}["k"]
+    except ValueError:
+        print("no")
+    finally:
+        log.append(float(r.sum()))
+except KeyError as error:
+    print("yes", error)
+log
+## continue and break from handlers around a loop
+for i in range(5):
+    try:
+        for j in range(2):
+            y = x * i + j
+            print(float(y.sum()))
+            if i == 1 and j:
+                raise ValueError(i)
+            if i == 3:
+                raise KeyError(i)
+    except ValueError:
+        continue
+    except KeyError:
+        break
+    else:
+        log.append(i)
+    finally:
+        log.append(-i)
+i, j, y, log
+## a loop after try in a loop's else
+try:
+    y = x + 1
+except ValueError:
+    pass
+else:
+    for r in rows:
+        y = y + r
+        print(float(y.sum()))
+y
+## an error in the second turn -> ValueError
+for i in range(3):
+    y = x * i
+    print(float(y.sum()))
+    if i == 1:
+        raise ValueError(i)
+# %%
+i, y
+## an error of a tensor in the second turn -> RuntimeError
+sizes = [4, 3]
+for n in sizes:
+    y = torch.ones(n)
+    print(n)
+    z = y + x
+# %%
+n, y
+## an error in nested loops -> IndexError
+for a in range(2):
+    for b in range(2):
+        y = x * a
+        print(float(y.sum()))
+        z = y[a + b + 3]
+# %%
+a, b, y
+## an error in the loop's own line -> NameError
+for r in rows + nothing:
+    print(float(r.sum()))
+## an error in the generator that is looped over -> KeyError
+def g():
+    yield x
+    raise KeyError('g')
+# %%
+for r in g():
+    y = r * 2
+    print(float(y.sum()))
+# %%
+y
+## an error in a function called in a loop -> AttributeError
+def f(v):
+    print(float(v.sum()))
+    return v.nothing
+# %%
+for r in rows:
+    y = f(r * 2)
+# %%
+r
+## an error that a with suppresses
+import contextlib
+with contextlib.suppress(ValueError):
+    for i in range(3):
+        y = x * i
+        print(float(y.sum()))
+        if i == 1:
+            raise ValueError
+i, y
+## names that a loop deletes and binds
+for r in rows:
+    t = r * 2
+    print(s := float(t.sum()), [q for q in range(2)])
+    del t
+"t" in globals(), s, "q" in globals()
+## functions that see the namespace change
+def seen():
+    return y.tolist(), i
+# %%
+for i in range(3):
+    y = x + i
+    print(seen())
+(lambda: i)()
+""",
     ),
     case(
         "a loop after a print",

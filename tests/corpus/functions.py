@@ -188,25 +188,6 @@ CASES: list[Case] = [
         "def bad(f):\n    raise ValueError(f.__name__)\na = 1\n@bad\ndef f(): pass",
         raises="ValueError",
     ),
-    case(
-        "lru_cache",
-        "import functools\n@functools.lru_cache\ndef f(n): return n * k\nk = 2\nf(1)",
-        "k = 3\nf(1), f(2), f.cache_info()",
-    ),
-    case(
-        "singledispatch",
-        "import functools\n@functools.singledispatch\ndef show(x): return 'any'\n"
-        "@show.register\ndef _(x: int): return 'int'\nshow(1), show('a')",
-    ),
-    case(
-        "partial",
-        "import functools\ndef f(a, b, c=0): return a, b, c, k\nk = 1\np = functools.partial(f, 1, c=3)",
-        "k = 2\np(2)",
-    ),
-    case(
-        "reduce and map",
-        "import functools\nk = 2\nfunctools.reduce(lambda a, b: a * k + b, map(int, '1234'))",
-    ),
     case("returns a tuple", "def f(): return 1, 'two', [3]\na, b, c = f()\nc.append(a)\nb, c"),
     case(
         "annotated function",

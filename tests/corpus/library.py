@@ -197,39 +197,6 @@ CASES: list[Case] = [
         "import threading\nstate = 'before'\ndef w():\n    global state\n    state = 'after'\nt = threading.Thread(target=w)\nt.start()\nt.join()\ns = state\ndel t\ns",
     ),
     case(
-        "collections",
-        "from collections import Counter, OrderedDict, defaultdict, deque, ChainMap\nc = Counter('aab')\nd = defaultdict(list)\nd['k'].append(c)\nq = deque([1, 2], maxlen=2)\nq.append(3)\n"
-        "od = OrderedDict(b=1, a=2)\ncm = ChainMap({'x': 1}, d)\nq, od, c.most_common(1)",
-    ),
-    case(
-        "itertools and operators",
-        "import itertools as it, operator as op\nlist(it.accumulate([1, 2, 3], op.mul)), list(it.chain.from_iterable(['ab', 'c']))",
-    ),
-    case(
-        "regular expressions",
-        "import re\np = re.compile(r'(?P<w>\\w+)')\nm = p.match('abc d')\nm['w'], p.sub(lambda g: g[0].upper(), 'a b')\ndel m",
-    ),
-    case(
-        "json and datetime",
-        "import json, datetime as dt\nd = dt.date(2020, 1, 31) + dt.timedelta(days=1)\njson.dumps({'d': str(d)}, indent=1)",
-    ),
-    case(
-        "decimal and fractions",
-        "from decimal import Decimal\nfrom fractions import Fraction\nDecimal('0.1') * 3, Fraction(1, 3) + 1",
-    ),
-    case(
-        "copy",
-        "import copy\na = [[1], {2: [3]}]\nb = copy.deepcopy(a)\nc = copy.copy(a)\nb[0].append(5)\na, b, c[0] is a[0]",
-    ),
-    case(
-        "string io print",
-        "import io\nb = io.StringIO()\nprint('to buffer', file=b)\nb.getvalue()\ndel b",
-    ),
-    case(
-        "pprint and textwrap",
-        "import pprint, textwrap\npprint.pprint({'a': list(range(30))})\ntextwrap.shorten('hello big world', 10)",
-    ),
-    case(
         "operating system",
         "import os\nold = os.getcwd()\nos.chdir('/')\nhere = os.getcwd()\nos.chdir(old)\ndel old\nhere",
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.corpus.case import Case, case
+from tests.corpus.case import Case, case, cases
 
 CLASSES_HEAD = """# plain
 import torch
@@ -40,109 +40,69 @@ x = torch.ones(2)
 """
 
 REPLACED = [
-    case(
-        "forward replaced",
+    *cases(
         CLASSES_HEAD,
         """
-    a = net(x)
+## forward replaced
+a = net(x)
+Net.forward = lambda self, x: x * 10
+b = net(x)
+## method replaced by setattr
+a = c.go(x)
+setattr(C, "go", lambda self, x: x * 10)
+b = c.go(x)
+## base's method replaced
+a = s.go(x)
+C.go = lambda self, x: x * 10
+b = s.go(x), Sub.go(s, x)
+## method added to a subclass
+a = s.go(x)
+Sub.go = lambda self, x: x * 10
+b = s.go(x)
+del Sub.go
+d = s.go(x)
+## class attribute read by the object
+a = c.go(x)
+C.k = 5
+b = c.go(x)
+C.k += 1
+d = s.go(x), c.k, Sub.k
+## class counter in a function
+def f(x):
+    Net.calls += 1
+    return net(x) * net.calls
+ys = [f(x) for _ in range(3)]
+n = Net.calls
+## class of an object replaced
+class Other:
+    k = 2
+    def go(self, x):
+        return x * 100
+a = c.go(x)
+c.__class__ = Other
+b = c.go(x)
+## forward replaced in a loop
+out = []
+for k in range(3):
+    y = net(x)
+    out.append(y.tolist())
+    Net.forward = (lambda k: lambda self, x: x * (k + 10))(k)
+    z = net(x)
+    print(z.sum().item())
+## replaced in a function that is called again
+def f(x):
+    return net(x) * 2
+def g():
     Net.forward = lambda self, x: x * 10
-    b = net(x)
-""",
-    ),
-    case(
-        "method replaced by setattr",
-        CLASSES_HEAD,
-        """
-    a = c.go(x)
-    setattr(C, "go", lambda self, x: x * 10)
-    b = c.go(x)
-""",
-    ),
-    case(
-        "base's method replaced",
-        CLASSES_HEAD,
-        """
-    a = s.go(x)
-    C.go = lambda self, x: x * 10
-    b = s.go(x), Sub.go(s, x)
-""",
-    ),
-    case(
-        "method added to a subclass",
-        CLASSES_HEAD,
-        """
-    a = s.go(x)
-    Sub.go = lambda self, x: x * 10
-    b = s.go(x)
-    del Sub.go
-    d = s.go(x)
-""",
-    ),
-    case(
-        "class attribute read by the object",
-        CLASSES_HEAD,
-        """
-    a = c.go(x)
-    C.k = 5
-    b = c.go(x)
-    C.k += 1
-    d = s.go(x), c.k, Sub.k
-""",
-    ),
-    case(
-        "class counter in a function",
-        CLASSES_HEAD,
-        """
-    def f(x):
-        Net.calls += 1
-        return net(x) * net.calls
-    ys = [f(x) for _ in range(3)]
-    n = Net.calls
-""",
-    ),
-    case(
-        "class of an object replaced",
-        CLASSES_HEAD,
-        """
-    class Other:
-        k = 2
-        def go(self, x):
-            return x * 100
-    a = c.go(x)
-    c.__class__ = Other
-    b = c.go(x)
-""",
-    ),
-    case(
-        "forward replaced in a loop",
-        CLASSES_HEAD,
-        """
-    out = []
-    for k in range(3):
-        y = net(x)
-        out.append(y.tolist())
-        Net.forward = (lambda k: lambda self, x: x * (k + 10))(k)
-        z = net(x)
-        print(z.sum().item())
-""",
-    ),
-    case(
-        "replaced in a function that is called again",
-        CLASSES_HEAD,
-        """
-    def f(x):
-        return net(x) * 2
-    def g():
-        Net.forward = lambda self, x: x * 10
-    a = f(x)
-    print(a.sum().item())
-    g()
-    b = f(x)
-    print(b.sum().item())
-    del Net.forward
-    Net.forward = lambda self, x: x * 7
-    d = f(x)
-    print(d.sum().item())
+a = f(x)
+print(a.sum().item())
+g()
+b = f(x)
+print(b.sum().item())
+del Net.forward
+Net.forward = lambda self, x: x * 7
+d = f(x)
+print(d.sum().item())
 """,
     ),
     case(
@@ -161,269 +121,174 @@ REPLACED = [
 """,
         differs="untraced code changes the class, and no guard looks at its functions",
     ),
-    case(
-        "in a loop through exec",
+    *cases(
         CLASSES_HEAD,
         """
-    out = []
-    for k in range(3):
-        y = net(x)
-        out.append(y.tolist())
-        exec(f"Net.forward = lambda self, x: x * ({k} + 10)")
-""",
-    ),
-    case(
-        "plain statement between",
-        CLASSES_HEAD,
-        """
-    def f(x):
-        y = net(x) * 2
-        print(y.sum().item())
-        return y
-    a = f(x)
-    exec("Net.forward = lambda self, x: x * 10")
-    b = f(x)
-""",
-    ),
-    case(
-        "property replaced",
-        CLASSES_HEAD,
-        """
-    C.double = property(lambda self: 2)
-    a = x * c.double
-    C.double = property(lambda self: 3)
-    b = x * c.double
-""",
-    ),
-    case(
-        "__call__ and operators replaced",
-        CLASSES_HEAD,
-        """
-    C.__call__ = lambda self, x: x + 5
-    a = c(x)
-    C.__call__ = lambda self, x: x + 6
-    b = c(x)
-    C.__add__ = lambda self, x: x + 7
-    d = c + x
-    C.__len__ = lambda self: 4
-    e = x * len(c)
-""",
-    ),
-    case(
-        "staticmethod classmethod replaced",
-        CLASSES_HEAD,
-        """
-    C.make = staticmethod(lambda x: x + 5)
-    a = c.make(x), C.make(x)
-    C.make = classmethod(lambda cls, x: x + cls.k)
-    b = c.make(x), C.make(x), Sub.make(x)
-""",
-    ),
-    case(
-        "builtin replaced",
-        CLASSES_HEAD,
-        """
-    import builtins
-    old = builtins.len
-    y = x + 1
-    builtins.len = lambda x: 42
-    n = len(x)
-    z = x * len([1])
-    builtins.len = old
-    m = len(x)
-""",
-    ),
-    case(
-        "builtin added and deleted",
-        CLASSES_HEAD,
-        """
-    import builtins
-    builtins.shout = lambda x: x * 3
-    n = shout(x)
-    del builtins.shout
-    try:
-        shout(x)
-    except NameError as e:
-        said = str(e)
-""",
-    ),
-    case(
-        "own module's name",
-        CLASSES_HEAD,
-        """
-    import __main__
-    __main__.w = x * 2
-    z = w + 1
-    setattr(__main__, "w", x * 3)
-    z2 = w + 1
-""",
-    ),
-    case(
-        "sys modules name",
-        CLASSES_HEAD,
-        """
-    import sys
-    me = sys.modules["__main__"]
-    k = 2
-    y = x * k
-    me.k = 5
-    z = x * k
-""",
-    ),
-    case(
-        "function's parts replaced",
-        CLASSES_HEAD,
-        """
-    def f(x, k=1):
-        return x * k
-    def g(x, k=1):
-        return x - k
-    a = f(x)
-    f.__defaults__ = (5,)
-    b = f(x)
-    f.__code__ = g.__code__
-    d = f(x)
-""",
-    ),
-    case(
-        "function attribute",
-        CLASSES_HEAD,
-        """
-    def f(x):
-        f.calls += 1
-        return x * f.calls
-    f.calls = 0
-    a = f(x)
-    b = f(x)
-    n = f.calls
-""",
-    ),
-    case(
-        "instance dict",
-        CLASSES_HEAD,
-        """
-    a = c.go(x)
-    c.__dict__["go"] = lambda x: x * 10
-    b = c.go(x)
-    vars(c)["k"] = 3
-    d = Sub.go(c, x)
-    net.__dict__["forward"] = lambda x: x * 4
-    e = net(x)
-""",
-    ),
-    case(
-        "torch function replaced",
-        CLASSES_HEAD,
-        """
-    old = torch.relu
-    a = torch.relu(-x)
-    torch.relu = lambda x: x * 10
-    b = torch.relu(-x)
-    torch.relu = old
-    d = torch.relu(-x)
-""",
-    ),
-    case(
-        "tensor method replaced",
-        CLASSES_HEAD,
-        """
-    a = x.sum()
-    torch.Tensor.thrice = lambda self: self * 3
-    b = x.thrice()
-    torch.Tensor.thrice = lambda self: self * 4
-    d = x.thrice()
-    del torch.Tensor.thrice
-""",
-    ),
-    case(
-        "layer's class attribute",
-        CLASSES_HEAD,
-        """
-    lin = torch.nn.Linear(2, 2)
-    a = lin(x)
-    old = torch.nn.Linear.forward
-    torch.nn.Linear.forward = lambda self, x: x * 10
-    b = lin(x)
-    torch.nn.Linear.forward = old
-    d = lin(x)
+## in a loop through exec
+out = []
+for k in range(3):
+    y = net(x)
+    out.append(y.tolist())
+    exec(f"Net.forward = lambda self, x: x * ({k} + 10)")
+## plain statement between
+def f(x):
+    y = net(x) * 2
+    print(y.sum().item())
+    return y
+a = f(x)
+exec("Net.forward = lambda self, x: x * 10")
+b = f(x)
+## property replaced
+C.double = property(lambda self: 2)
+a = x * c.double
+C.double = property(lambda self: 3)
+b = x * c.double
+## __call__ and operators replaced
+C.__call__ = lambda self, x: x + 5
+a = c(x)
+C.__call__ = lambda self, x: x + 6
+b = c(x)
+C.__add__ = lambda self, x: x + 7
+d = c + x
+C.__len__ = lambda self: 4
+e = x * len(c)
+## staticmethod classmethod replaced
+C.make = staticmethod(lambda x: x + 5)
+a = c.make(x), C.make(x)
+C.make = classmethod(lambda cls, x: x + cls.k)
+b = c.make(x), C.make(x), Sub.make(x)
+## builtin replaced
+import builtins
+old = builtins.len
+y = x + 1
+builtins.len = lambda x: 42
+n = len(x)
+z = x * len([1])
+builtins.len = old
+m = len(x)
+## builtin added and deleted
+import builtins
+builtins.shout = lambda x: x * 3
+n = shout(x)
+del builtins.shout
+try:
+    shout(x)
+except NameError as e:
+    said = str(e)
+## own module's name
+import __main__
+__main__.w = x * 2
+z = w + 1
+setattr(__main__, "w", x * 3)
+z2 = w + 1
+## sys modules name
+import sys
+me = sys.modules["__main__"]
+k = 2
+y = x * k
+me.k = 5
+z = x * k
+## function's parts replaced
+def f(x, k=1):
+    return x * k
+def g(x, k=1):
+    return x - k
+a = f(x)
+f.__defaults__ = (5,)
+b = f(x)
+f.__code__ = g.__code__
+d = f(x)
+## function attribute
+def f(x):
+    f.calls += 1
+    return x * f.calls
+f.calls = 0
+a = f(x)
+b = f(x)
+n = f.calls
+## instance dict
+a = c.go(x)
+c.__dict__["go"] = lambda x: x * 10
+b = c.go(x)
+vars(c)["k"] = 3
+d = Sub.go(c, x)
+net.__dict__["forward"] = lambda x: x * 4
+e = net(x)
+## torch function replaced
+old = torch.relu
+a = torch.relu(-x)
+torch.relu = lambda x: x * 10
+b = torch.relu(-x)
+torch.relu = old
+d = torch.relu(-x)
+## tensor method replaced
+a = x.sum()
+torch.Tensor.thrice = lambda self: self * 3
+b = x.thrice()
+torch.Tensor.thrice = lambda self: self * 4
+d = x.thrice()
+del torch.Tensor.thrice
+## layer's class attribute
+lin = torch.nn.Linear(2, 2)
+a = lin(x)
+old = torch.nn.Linear.forward
+torch.nn.Linear.forward = lambda self, x: x * 10
+b = lin(x)
+torch.nn.Linear.forward = old
+d = lin(x)
 """,
     ),
 ]
 
 FINALISED = [
-    case(
-        "made and dropped in a cell",
+    *cases(
         FINALISED_HEAD,
         """
+## made and dropped in a cell
+d = D(x)
+y = d.t + 1
+log.append("before")
+d = None
+log.append("after")
+z = y + 1
+## made in a function
+def f(x):
     d = D(x)
     y = d.t + 1
-    log.append("before")
-    d = None
-    log.append("after")
-    z = y + 1
-""",
-    ),
-    case(
-        "made in a function",
-        FINALISED_HEAD,
-        """
-    def f(x):
-        d = D(x)
-        y = d.t + 1
-        return y
-    y = f(x)
-    log.append("after")
-    z = f(y)
-    log.append("after")
-""",
-    ),
-    case(
-        "made in a loop",
-        FINALISED_HEAD,
-        """
-    for k in range(3):
-        d = D(x * k)
-        y = d.t + 1
-        log.append(k)
-""",
-    ),
-    case(
-        "temporary",
-        FINALISED_HEAD,
-        """
-    y = D(x).t + 1
-    log.append("after")
-    z = [D(x + k) for k in range(2)]
-    log.append("after list")
-    z = 1
-    log.append("end")
-""",
-    ),
-    case(
-        "module",
-        FINALISED_HEAD,
-        """
-    m = M()
-    y = m(x)
-    m = M()
-    y = m(x)
-    log.append("end")
-""",
-    ),
-    case(
-        "init fails",
-        FINALISED_HEAD,
-        """
-    class E:
-        def __init__(self, t):
-            self.t = t.nothing
-        def __del__(self):
-            log.append(("gone", hasattr(self, "t")))
-    y = x + 1
-    try:
-        e = E(x)
-    except AttributeError:
-        log.append("caught")
+    return y
+y = f(x)
+log.append("after")
+z = f(y)
+log.append("after")
+## made in a loop
+for k in range(3):
+    d = D(x * k)
+    y = d.t + 1
+    log.append(k)
+## temporary
+y = D(x).t + 1
+log.append("after")
+z = [D(x + k) for k in range(2)]
+log.append("after list")
+z = 1
+log.append("end")
+## module
+m = M()
+y = m(x)
+m = M()
+y = m(x)
+log.append("end")
+## init fails
+class E:
+    def __init__(self, t):
+        self.t = t.nothing
+    def __del__(self):
+        log.append(("gone", hasattr(self, "t")))
+y = x + 1
+try:
+    e = E(x)
+except AttributeError:
+    log.append("caught")
 """,
     ),
     case(

@@ -9,7 +9,7 @@ import random
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -23,7 +23,6 @@ from traitlets.config import Config
 from tests.corpus.case import MAGIC_LINE, Case
 
 Output = tuple[Any, ...]
-Install = Callable[[InteractiveShell], None]
 
 
 class _Stream(io.TextIOBase):
@@ -244,18 +243,7 @@ def global_state() -> dict[str, Any]:
     }
 
 
-def load_extension(shell: InteractiveShell) -> None:
-    """The magic that is under test."""
-    shell.run_line_magic("load_ext", "dynamo_ext")
-
-
-def run_case(
-    case: Case,
-    *,
-    magic: bool,
-    install: Install = load_extension,
-    line: str = MAGIC_LINE,
-) -> Session:
+def run_case(case: Case, *, magic: bool, line: str = MAGIC_LINE) -> Session:
     """Run a case's cells in a fresh shell, plainly or under the magic."""
     import torch
 
@@ -263,12 +251,12 @@ def run_case(
     with notebook() as shell:
         session = Session(shell, magic)
         if magic:
-            install(shell)
+            shell.run_line_magic("load_ext", "dynamo_ext")
         seed()
         for number in range(1, len(case.cells) + 1):
             text = case.text(number, line if magic else None)
             session.cells.append(run_cell(shell, text))
-            if magic and install is load_extension and number in case.magic_cells:
+            if magic and number in case.magic_cells:
                 session.add_report()
         session.state = global_state()
     torch.set_grad_enabled(True)

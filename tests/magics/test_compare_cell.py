@@ -45,7 +45,7 @@ def names(cells: Live) -> dict[str, int]:
 
 def test_each_backend_gets_a_row_and_the_cells_names_are_not_kept(cells: Live) -> None:
     before = names(cells)
-    cells.well(f"%%dynamo compare -b aot_eager,tensorrt {QUIET}\ny = f(x)\ny.sum()")
+    cells.well(f"%%dynamo compare -b aot_eager,tensorrt {QUIET}\ny = f(x)\nprint(y)\ny.sum()")
     assert names(cells) == before
     result = cells.names["r"]
     assert isinstance(result, ComparisonResult)
@@ -103,22 +103,10 @@ def test_a_backend_of_the_users_own_is_a_variable(cells: Live) -> None:
     assert cells.names["r"]["mine"].timing is not None
 
 
-def test_a_candidate_can_be_the_baseline(cells: Live) -> None:
-    cells.well(f"%%dynamo compare -b aot_eager,eager --baseline aot_eager {QUIET}\ny = f(x)")
-    record = cells.names["r"].record
-    assert record.baseline == "aot_eager"
-    assert next(record.verdict(row) for row in record.candidates) == "baseline"
-
-
 def test_without_candidates_those_that_auto_races_are_compared(cells: Live, monkeypatch) -> None:
     monkeypatch.setattr(registry, "racing", lambda: ("ts", "tensorrt"))
     cells.well(f"%%dynamo compare {QUIET}\ny = f(x)")
     assert [row.name for row in cells.names["r"].record.candidates] == ["eager", "ts"]
-
-
-def test_dynamos_names_are_not_in_the_namespace_afterwards(cells: Live) -> None:
-    cells.well(f"%%dynamo compare -b aot_eager {QUIET}\ny = f(x)\nprint(y)\nz = f(y)")
-    assert not [name for name in cells.names if name.startswith(("__compiled", "__resume"))]
 
 
 @pytest.mark.parametrize(
@@ -126,15 +114,10 @@ def test_dynamos_names_are_not_in_the_namespace_afterwards(cells: Live) -> None:
     [
         ("-b nonesuch", "nonesuch"),
         ("-b aot_eager --rounds 0", "'rounds' cannot be '0'. Give it 1 or more"),
-        ("-b aot_eager --budget 0", "'budget' cannot be '0'. Give it 0.01 or more"),
-        ("-b aot_eager --budget nan", "'budget' cannot be 'nan'. Give it 0.01 or more"),
         ("-b aot_eager --budget inf", "'budget' cannot be 'inf'. Give it 0.01 or more, and finite"),
         ("-b aot_eager --budget=-inf", "'budget' cannot be '-inf'"),
-        ("-b aot_eager --budget long", "'budget' cannot be 'long'. Give it a value of type float"),
-        ("-b aot_eager --first-run nan", "'first_run' cannot be 'nan'. Give it 0.01 or more"),
         ("-b aot_eager --first-run soon", "a value of type float, or none"),
         ("-b auto --opt budget=inf", "'budget' cannot be 'inf'. Give it 0 or more, and finite"),
-        ("-b auto --opt budget=nan", "'budget' cannot be 'nan'. Give it 0 or more"),
         ("-b aot_eager -n zero", "'rounds' cannot be 'zero'. Give it a value of type int"),
         ("-b aot_eager -n 1.5", "'rounds' cannot be '1.5'"),
         ("-b aot_eager --baseline ts", "baseline"),

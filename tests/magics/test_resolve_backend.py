@@ -139,14 +139,6 @@ def test_redefining_a_compiler_uses_the_new_one(cells: Live) -> None:
     assert [g.calls for g in report.graphs] == [1]
 
 
-def test_a_raising_compiler_falls_back_and_is_shown(cells: Live) -> None:
-    cells.well("def bad(gm, inputs):\n    raise RuntimeError('not this one')")
-    ran = cells.well("%%dynamo -b bad\ny = x + 1")
-    assert cells.names["y"].tolist() == [1, 2, 3]
-    assert "lower" in ran.out
-    assert "not this one" in ran.out
-
-
 @pytest.mark.parametrize("result", ["None", "3", "[gm.forward]"])
 def test_a_compiler_that_returns_no_function_falls_back(cells: Live, result: str) -> None:
     cells.well(f"def odd(gm, inputs):\n    return {result}")
@@ -162,12 +154,6 @@ def test_a_compiler_with_the_wrong_signature_is_refused() -> None:
 
 def _short(graph: Any) -> Any:
     return graph.forward
-
-
-def test_torchs_own_backend(cells: Live) -> None:
-    report = cells.report("y = x.sin() + 1", "-b aot_eager")
-    assert report.backend == "aot_eager"
-    assert report.fallbacks == ()
 
 
 BACKEND = """

@@ -18,6 +18,7 @@ def script():
     return module
 
 
+@functools.cache
 def texts(name):
     """Execute a notebook; what each cell printed and displayed, on one line, by the cell's id."""
     notebook = script().make_static(script().execute(NOTEBOOKS / f"{name}.ipynb"))

@@ -123,15 +123,6 @@ def test_twenty_batch_sizes_have_a_bound(
 
 
 @torch.no_grad()
-def test_torchs_own_eager_backend_tells_batches_of_sixteen_apart() -> None:
-    module, shape = cnn()
-    compiled = torch.compile(module, backend="eager")
-    for size in SIZES:
-        agree(compiled, module, shape, size)
-    assert graphs() == 3
-
-
-@torch.no_grad()
 @pytest.mark.filterwarnings("ignore:var")  # of a norm in parts, of no rows
 def test_one_and_none_are_right_after_many(harness: Harness, backend: Any) -> None:
     module, shape = mlp()

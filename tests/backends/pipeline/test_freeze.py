@@ -143,21 +143,6 @@ def test_parts_of_a_graph_freeze_their_weights(harness: Any, scripted: Any, chan
     assert len(scripted.inputs) > 2
 
 
-def test_two_instances_share_a_graph(harness: Any, scripted: Any) -> None:
-    first, second = model(), model()
-
-    def call(m: nn.Module, x: torch.Tensor) -> torch.Tensor:
-        return m(x)
-
-    compiled = harness.compile(call, scripted)
-    with torch.no_grad():
-        for _ in range(3):
-            for each in (first, second):
-                torch.testing.assert_close(compiled(each, X), each(X))
-    assert not harness.stages
-    assert scripted.inputs == [1, 1]
-
-
 def test_an_instance_that_is_trained_takes_its_weights_as_inputs_and_the_other_does_not(
     harness: Any, scripted: Any
 ) -> None:

@@ -91,19 +91,17 @@ def test_a_callable_that_stays_eager(harness: Any) -> None:
     assert (fallback.message, fallback.exception) == ("Nothing to gain.", "")
 
 
-def test_a_callable_that_raises(harness: Any) -> None:
-    def mine(graph: Any, inputs: Any) -> Any:
-        msg = "I am new here"
-        raise TypeError(msg)
+def raises(graph: Any, inputs: Any) -> Any:
+    message = "I am new here"
+    raise TypeError(message)
 
+
+@pytest.mark.parametrize("mine", [raises, lambda *_: None])
+def test_a_callable_that_raises_or_returns_nothing(harness: Any, mine: Any) -> None:
     run(harness, fn, mine)
     (fallback,) = harness.journal.fallbacks.values()
-    assert (fallback.stage, fallback.scope, fallback.exception) == ("lower", "graph", "TypeError")
-
-
-def test_a_callable_that_returns_nothing(harness: Any) -> None:
-    run(harness, fn, lambda graph, inputs: None)
-    assert harness.stages == ["lower"]
+    assert (fallback.stage, fallback.scope) == ("lower", "graph")
+    assert mine is not raises or fallback.exception == "TypeError"
 
 
 def test_a_callable_whose_code_raises_in_the_end(harness: Any) -> None:
@@ -130,10 +128,8 @@ def test_a_callable_that_computes_something_else(harness: Any, function: Any) ->
     def mine(graph: Any, inputs: Any) -> Any:
         return lambda *args: [out * 1.01 for out in graph.forward(*args)]
 
-    compiled = harness.compile(function, registry.compiler(mine))
-    torch.testing.assert_close(compiled(X.clone()), function(X.clone()))
+    run(harness, function, mine, calls=2)
     assert harness.stages == ["verify"]
-    torch.testing.assert_close(compiled(X.clone()), function(X.clone()))
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own use of it
@@ -257,16 +253,6 @@ def test_what_cannot_be_undone_is_not_made_again(harness: Any) -> None:
         harness.compile(mutating, registry.compiler(raising(lambda _: True)))(x)
     torch.testing.assert_close(x.detach(), X + 1)
     assert not harness.stages
-
-
-def test_a_wrong_result_of_a_graph_with_effects_becomes_eagers(harness: Any) -> None:
-    def mine(graph: Any, inputs: Any) -> Any:
-        return lambda *args: [out * 1.01 for out in graph.forward(*args)]
-
-    mine_x, x = X.clone(), X.clone()
-    found = harness.compile(mutating, registry.compiler(mine))(mine_x)
-    torch.testing.assert_close((found, mine_x), (mutating(x), x))
-    assert harness.stages == ["verify"]
 
 
 def test_gradients_through_a_callable(harness: Any) -> None:

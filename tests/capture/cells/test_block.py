@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import gc
 import traceback
-import types
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -48,29 +47,6 @@ def shape(found: Block) -> list[Any]:
         sorted({n.lineno for n in p._nodes}) if isinstance(p, Block) else list(map(shape, p.suites))  # type: ignore[attr-defined]
         for p in found.parts
     ]
-
-
-def run(found: Block | ControlFlow, namespace: dict[str, Any]) -> Any:
-    """Run by parts all the way down, as a cell's stepper does, without Dynamo."""
-    if isinstance(found, ControlFlow):
-        function = types.FunctionType(found.header_code, namespace)
-        return function(lambda number: run(found.suites[number], namespace))
-    for part in found.parts:
-        value = run(part, namespace)
-        if value is not None:
-            return value
-    return None if found.parts else types.FunctionType(found.code, namespace)()
-
-
-def divide_all(found: Block | ControlFlow) -> None:
-    inner = found.suites if isinstance(found, ControlFlow) else (found,)
-    for one in inner:
-        try:
-            one.split_at(None)
-        except SplitBlockError as why:
-            why.divide()
-        for part in one.parts:
-            divide_all(part)
 
 
 @pytest.mark.usefixtures("older_objects_frozen")
@@ -206,34 +182,6 @@ def test_a_turn_without_a_graph_becomes_plain() -> None:
     kept.has_graphs = True
     kept.split_if_empty()
     assert refused(block("log.append(a)", is_loop_body=True).split_if_empty).plain
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "for i in range(5):\n    if i == 1: continue\n    if i == 3: break\n    log(i)\nelse: log('else')",
-        "for i in range(2):\n    log(i)\nelse:\n    log('else')\nlog('end')",
-        "for i in range(3):\n    for j in range(3):\n        if j == i: break\n        log((i, j))\n    else:\n        log('none')\n        continue\n    log('next')",
-        "for i in range(3):\n    for j in range(1):\n        pass\n    else:\n        if i: break\n    log(i)",
-        "n = 3\nwhile n:\n    n -= 1\n    if n == 1: continue\n    log(n)\nelse:\n    log('done')",
-        "for i in range(2):\n    if i:\n        for j in range(2):\n            log((i, j))\n    else:\n        for k in range(2):\n            if k: continue\n            log(k)\nlog(i)",
-        "for i in range(3):\n    try:\n        if i == 1: continue\n        log(i)\n    finally:\n        log('f')",
-        "for i in range(2):\n    f = lambda: i\n    log([i for _ in range(2)])\n    log(f())",
-    ],
-)
-def test_parts_do_what_the_whole_does(text: str) -> None:
-    plain: list[Any] = []
-    names: dict[str, Any] = {"log": plain.append}
-    exec(text, names)
-    divided = block(text)
-    divide_all(divided)
-    assert divided.parts
-    found: list[Any] = []
-    ours: dict[str, Any] = {"log": found.append}
-    assert run(divided, ours) is None
-    assert found == plain
-    assert plain
-    assert {k for k in ours if k != "__builtins__"} == {k for k in names if k != "__builtins__"}
 
 
 def test_what_handles_an_error_is_no_suite() -> None:

@@ -126,6 +126,8 @@ def test_a_turn_that_changes_each_time_leaves_what_it_calls_compiled(loops: Live
     report = loops.report(text)
     assert [f.stage for f in report.fallbacks] == ["capture"]
     assert "recompile limit" in report.fallbacks[0].message
+    assert report.fallbacks[0].cause == "recompile_limit"
+    assert report.fallbacks[0].remedy.startswith("Keep a number that changes")
     names = {frame.id: frame.name for frame in report.frames}
     assert [g.calls for g in report.graphs if names[g.frame] == "f"] == [8]
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from dynamo_ext.capture.cells.program import CellProgram, build_program
-from dynamo_ext.errors import CellError
 
 
 def program(text: str, **kwargs: Any) -> CellProgram:
@@ -194,41 +193,9 @@ def test_line_numbers_are_the_texts() -> None:
     assert traceback.tb_frame.f_code.co_name == "<module>"
 
 
-@pytest.mark.parametrize(
-    ("text", "where"),
-    [
-        ("await x", "line 1"),
-        ("y = 1\nz = await x", "line 2"),
-        ("async for i in x: pass", "line 1"),
-        ("y = 1\n\nasync with x: pass", "line 3"),
-        ("y = [i async for i in x]", "top level"),
-    ],
-)
-def test_top_level_await_is_one_clear_sentence(text: str, where: str) -> None:
-    compiler = codeop.Compile()
-    compiler.flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-
-    with pytest.raises(CellError, match=f"cannot await.*{where}") as caught:
-        build_program(text, "<cell>", compiler)  # type: ignore[arg-type]
-    assert "\n" not in str(caught.value)
-
-
-def test_await_inside_a_function_is_fine() -> None:
-    assert shape("async def f(x):\n    return await x")
-
-
 @pytest.mark.parametrize("text", ["", "\n\n", "# only a comment"])
 def test_a_cell_without_code_has_nothing_to_run(text: str) -> None:
     assert program(text).segments == ()
-
-
-@pytest.mark.parametrize("text", ["y = = 1", "def f(:", "(", "y = 'a"])
-def test_a_syntax_error_is_pythons_own(text: str) -> None:
-    with pytest.raises(SyntaxError) as plain:
-        compile(text, "<cell>", "exec")
-    with pytest.raises(SyntaxError) as ours:
-        build_program(text, "<cell>", compile)  # type: ignore[arg-type]
-    assert ours.value.args == plain.value.args
 
 
 @pytest.mark.parametrize("statement", ["return 1", "yield 1", "break", "nonlocal x"])
@@ -236,15 +203,6 @@ def test_what_python_refuses_late_waits_for_its_turn(statement: str) -> None:
     found = program(f"a = 1\n{statement}")
     assert [s.block is not None for s in found.segments] == [True, False]
     assert found.segments[1].plain[0].code is None
-
-
-def test_future_imports_of_earlier_cells_hold() -> None:
-    compiler = codeop.Compile()
-    compiler(ast.parse("from __future__ import annotations"), "<cell>", "exec")
-    found = build_program("def f(x: missing): pass", "<cell>", compiler)  # type: ignore[arg-type]
-    namespace: dict[str, Any] = {}
-    exec(found.segments[0].plain[0].code, namespace)  # type: ignore[arg-type]
-    assert namespace["f"].__annotations__ == {"x": "missing"}
 
 
 def test_a_transformer_sees_the_whole_tree() -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import weakref
-
 import pytest
 
 from dynamo_ext.capture.cells.program import CellProgram, build_program
@@ -31,22 +28,6 @@ def test_the_same_text_is_built_once() -> None:
     assert built == ["x = 1"]
 
 
-def test_an_edited_cell_drops_its_former_text() -> None:
-    cache = ProgramCache()
-    first = find(cache, "x = 1", "a")
-    find(cache, "x = 2", "a")
-    assert len(cache) == 1
-    assert find(cache, "x = 1", "a") is not first
-
-
-def test_a_text_that_another_cell_has_stays() -> None:
-    cache = ProgramCache()
-    first = find(cache, "x = 1", "a")
-    find(cache, "x = 1", "b")
-    find(cache, "x = 2", "a")
-    assert find(cache, "x = 1", "b") is first
-
-
 def test_without_cell_ids_only_the_oldest_go() -> None:
     cache = ProgramCache(most=2)
     first = find(cache, "x = 1")
@@ -64,24 +45,6 @@ def test_a_failed_build_leaves_the_cells_program() -> None:
     with pytest.raises(SyntaxError):
         find(cache, "x = = 1", "a")
     assert find(cache, "x = 1", "a") is first
-
-
-@pytest.mark.usefixtures("older_objects_frozen")
-def test_dropped_code_dies() -> None:
-    cache = ProgramCache()
-    find(cache, "x = 1", "a")
-    code = weakref.ref(cache.find("x = 1", "a", lambda: build("x = 1")).program.codes[0])
-    find(cache, "x = 2", "a")
-    gc.collect()
-    assert code() is None
-
-
-def test_clear_drops_all() -> None:
-    cache = ProgramCache()
-    for number in range(5):
-        find(cache, f"x = {number}", str(number))
-    cache.clear()
-    assert len(cache) == 0
 
 
 def test_the_bound_is_generous() -> None:

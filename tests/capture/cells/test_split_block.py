@@ -10,9 +10,9 @@ import pytest
 
 from dynamo_ext.capture.cells.block import Block, SplitBlockError
 from dynamo_ext.capture.cells.function_code import Origin
-from dynamo_ext.capture.cells.split_block import divide, divide_turn, note_division
+from dynamo_ext.capture.cells.split_block import divide, note_division
 from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
-from dynamo_ext.capture.torch_private import code_cache, compile_metrics
+from dynamo_ext.capture.torch_private import compile_metrics
 
 if TYPE_CHECKING:
     import weakref
@@ -76,34 +76,6 @@ def test_what_failed_otherwise_is_left_alone(said: SimpleNamespace) -> None:
     divide(entry(block("y = 1")), None, ())
 
 
-def test_an_empty_graph_before_a_loop_divides_too(said: SimpleNamespace) -> None:
-    said.fail_type = ""
-    stack = [SimpleNamespace(filename="<cell>", lineno=1)]
-    found = block("print(x)\nfor i in x:\n    y = i")
-    with pytest.raises(SplitBlockError):
-        divide(entry(found), None, [SimpleNamespace(user_stack=stack)])
-
-
-def test_a_turn_at_the_limit_runs_plainly_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    turn, run = block("y = f(x, name)", is_loop_body=True), RunLog(cell_file="<cell>")
-    turn.has_graphs = True
-    reasons = [f"0/{i}: G['name'] == '{i}'" for i in range(code_cache.recompile_limit())]
-    monkeypatch.setattr(code_cache, "recompile_reasons", lambda *_: (0, reasons))
-    frame: Any = SimpleNamespace(f_code=turn.code)
-    last = reasons.pop()
-    divide_turn(frame, None)
-    reasons.append(last)
-    with pytest.raises(SplitBlockError) as raised:
-        divide_turn(frame, None)
-    raised.value.divide()
-    assert turn.plain
-    told = entry(turn)
-    note_division(raised.value, told, (), run)
-    assert "recompile limit" in told.fallbacks[0].message
-    assert told.fallbacks[0].cause == "recompile_limit"
-    assert told.fallbacks[0].remedy.startswith("Keep a number that changes")
-
-
 def test_what_holds_no_graph_runs_plainly_without_a_word() -> None:
     turn, run = block("found.append(x)", is_loop_body=True), RunLog()
     with pytest.raises(SplitBlockError) as raised:
@@ -113,17 +85,3 @@ def test_what_holds_no_graph_runs_plainly_without_a_word() -> None:
     note_division(raised.value, frame, (), run)
     assert frame.fallbacks == []
     assert frame.reason == "nothing in it can be compiled"
-
-
-def test_the_breaks_at_a_condition_are_kept_with_the_block() -> None:
-    loop, run = block("while y.sum() < 3:\n    y = y + 1"), RunLog(cell_file="<cell>")
-    with pytest.raises(SplitBlockError) as raised:
-        loop.split_at_break([SimpleNamespace(filename="<cell>", lineno=1)])
-    raised.value.divide()
-    stack = [SimpleNamespace(filename="<cell>", lineno=1, name="<module>")]
-    told = SimpleNamespace(user_stack=stack, reason="Data-dependent branching")
-    note_division(raised.value, entry(loop), [told], run)
-    (found,) = loop.condition_breaks
-    assert found.line is not None
-    assert found.line.line == 1
-    assert run.compiled == []

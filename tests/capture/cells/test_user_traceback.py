@@ -70,18 +70,6 @@ def test_the_cells_number_is_todays(cells: Live) -> None:
     assert f"Cell In[{count - 1}], line 3" in second.shown
 
 
-def test_a_cause_is_trimmed_too(cells: Live) -> None:
-    text = (
-        "try:\n    y = x @ torch.ones(9, 9)\nexcept RuntimeError as error:\n"
-        "    raise ValueError('bad sizes') from error"
-    )
-    ran, _ = cells.failed(text)
-    assert isinstance(ran.error, ValueError)
-    assert frames(ran.error) == [("<module>", 5)]
-    assert frames(ran.error.__cause__) == [("<module>", 3)]
-    assert "_dynamo" not in ran.shown
-
-
 def test_a_group_is_trimmed(cells: Live) -> None:
     text = "y = x + 1\nraise ExceptionGroup('both', [ValueError('a'), TypeError('b')])"
     ran, _ = cells.failed(text)

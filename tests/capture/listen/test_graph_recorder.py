@@ -66,40 +66,6 @@ def test_a_later_one_raises_and_has_changed_things_once(function: Any) -> None:
     assert not compiled.report().fallbacks
 
 
-@pytest.mark.parametrize("call", [1, 2])
-def test_statistics_of_a_batch_norm_are_updated_once(call: int) -> None:
-    statistics = torch.zeros(3), torch.ones(3)
-
-    def norm(x: torch.Tensor) -> torch.Tensor:
-        return torch.nn.functional.batch_norm(x, *statistics, training=True)
-
-    compiled = dynamo_ext.optimize(compiler_raising_at(call))(norm)
-    x = torch.arange(12.0).reshape(4, 3)
-    if call == 1:
-        compiled(x)
-    else:
-        compiled(x)
-        statistics[0].zero_()
-        with pytest.raises(RuntimeError, match="too late"):
-            compiled(x)
-    torch.testing.assert_close(statistics[0], x.mean(0) / 10)
-
-
-@pytest.mark.parametrize("call", [1, 2])
-def test_random_numbers_are_drawn_once(call: int) -> None:
-    def drop(x: torch.Tensor) -> torch.Tensor:
-        return torch.nn.functional.dropout(x)
-
-    compiled = dynamo_ext.optimize(compiler_raising_at(call))(drop)
-    x = torch.ones(20)
-    torch.manual_seed(3)
-    expected = [drop(x), drop(x), torch.rand(2)]
-    torch.manual_seed(3)
-    found = [compiled(x), compiled(x), torch.rand(2)]
-    torch.testing.assert_close(found, expected)
-    assert [f.stage for f in compiled.report().fallbacks] == ["run"]
-
-
 def test_what_a_backend_says_while_it_compiles_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     def compiler(graph: Any, inputs: Any) -> Any:
         journal.tell("it compiles")

@@ -179,21 +179,3 @@ def test_what_is_called_by_the_frame_is_captured() -> None:
     with live(setup) as cells:
         report = cells.report("x = scaled(torch.randn(3, 5))\ny = net(x)")
     assert [f.name for f in report.frames if f.outcome == "compiled"] == ["scaled"]
-
-
-def test_an_error_at_the_first_call_is_eagers() -> None:
-    with live(SETUP + "\nnet = nn.LazyConv2d(4, 3)") as cells:
-        plain = cells.run("x = torch.randn(5)\ny = net(x)")
-        state = torch.get_rng_state()
-    with live(SETUP + "\nnet = nn.LazyConv2d(4, 3)") as cells:
-        ran, _ = cells.failed("x = torch.randn(5)\ny = net(x)")
-        assert torch.equal(torch.get_rng_state(), state)
-    assert str(ran.error) == str(plain.error)
-
-
-def test_a_users_own_compile_keeps_torchs_way() -> None:
-    """Which initialises as it traces; docs/limits.md says so."""
-    torch._dynamo.reset()
-    net = nn.Sequential(nn.LazyLinear(4))
-    torch.compile(net, backend="eager", fullgraph=True)(torch.randn(3, 5))
-    assert type(net[0]) is nn.Linear

@@ -24,12 +24,6 @@ def graph(owner: FrameEntry, journal: Journal, ended_by: GraphBreak | None = Non
     return GraphEntry(owner, "eager", (), "", ended_by, journal, mutates=False)
 
 
-def test_an_empty_run_is_an_empty_report() -> None:
-    report = build_report(RunLog(), FACTS)
-    assert (report.frames, report.graphs, report.breaks, report.guards) == ((), (), (), ())
-    assert (report.backend, report.seconds) == ("eager", 1.0)
-
-
 def test_equal_breaks_are_one_with_a_count_and_graphs_point_at_it() -> None:
     run = RunLog()
     owner = frame(breaks=[broken(1), broken(2), broken(2)])
@@ -40,14 +34,6 @@ def test_equal_breaks_are_one_with_a_count_and_graphs_point_at_it() -> None:
     assert report.graphs[0].ended_by == 1
 
 
-def test_a_frame_of_an_earlier_run_is_reused() -> None:
-    run = RunLog()
-    run.calls[graph(frame(seconds=3.0), Journal("j"))] = GraphCalls(2, 0.5)
-    report = build_report(run, FACTS)
-    assert [(f.outcome, f.compile_seconds) for f in report.frames] == [("reused", 0.0)]
-    assert (report.graphs[0].calls, report.graphs[0].compiled_now) == (2, False)
-
-
 def test_standing_frames_are_reported_once() -> None:
     skipped = frame("g", outcome="skipped", breaks=[broken(3)])
     run = RunLog()
@@ -56,17 +42,6 @@ def test_standing_frames_are_reported_once() -> None:
     report = build_report(run, FACTS, [skipped])
     assert [f.name for f in report.frames] == ["g"]
     assert [b.count for b in report.breaks] == [1]
-
-
-def test_a_standing_fallback_is_in_every_report() -> None:
-    journal = Journal("j")
-    journal.add_fallback("lower", "partition", partition="p1", error=ValueError("no"))
-    entry = graph(frame(), journal)
-    for _ in range(2):
-        run = RunLog()
-        run.calls[entry] = GraphCalls(1, 0.1)
-        (found,) = build_report(run, FACTS).fallbacks
-        assert (found.stage, found.subject, found.count) == ("lower", "g0:p1", 1)
 
 
 def test_frame_fallbacks_are_kept() -> None:

@@ -115,19 +115,3 @@ def test_guards_do_not_know_dictionaries_by_a_tag() -> None:
         pytest.skip("another torch")
     with config.patch({name: True}), compile_settings.capture_settings():
         assert not getattr(config, name)
-
-
-def test_a_dropout_between_recurrent_layers_is_not_lost() -> None:
-    layers = torch.nn.LSTM(4, 4, num_layers=2, dropout=0.5)
-    x = torch.randn(3, 2, 4)
-
-    def run(x: torch.Tensor) -> torch.Tensor:
-        return layers(x * 2)[0].tanh()
-
-    with torch.no_grad():
-        compiled = dynamo_ext.optimize("aot_eager")(run)
-        torch.manual_seed(0)
-        expected = run(x)
-        torch.manual_seed(0)
-        torch.testing.assert_close(compiled(x), expected)
-    assert compiled.report().graphs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.corpus.case import Case, case
+from tests.corpus.case import Case, case, cases
 
 HEAD = """# plain
 import torch
@@ -51,122 +51,97 @@ CASES: list[Case] = [
         HEAD,
         TWO + "for t in (h, a):\n    t.retain_grad()\nloss.backward()",
     ),
-    case(
-        "retain_grad before the name is used",
-        HEAD,
-        "h = (x @ w + 0.5).tanh() * 2\nh.retain_grad()\nloss = (h @ v).sigmoid().sum() + h.mean()\nloss.backward()",
-    ),
-    case(
-        "several consumers",
+    *cases(
         HEAD,
         """
-        h = (x @ w + 0.5).tanh() * 2
-        left = (h @ v).sigmoid().sum() + 1
-        right = (h.exp() + h).mean() * 3
-        both = left * right + h.sum()
-        """,
-        """
-        # plain
-        parts = [torch.autograd.grad(t, h, retain_graph=True)[0] for t in (left, right, both)]
-        between = torch.autograd.grad(both, (left, right), retain_graph=True)
-        h.retain_grad()
-        both.backward()
-        """,
-    ),
-    case(
-        "views",
-        HEAD,
-        """
-        h = (x @ w + 0.5).tanh() * 2
-        first, rest = h[:, :2], h.t()[2:]
-        flat = h.reshape(-1)
-        loss = (first.exp() + 1).sum() + (rest * rest).sum() + flat[::3].sin().sum()
-        """,
-        """
-        # plain
-        of_views = torch.autograd.grad(loss, (first, rest, flat), retain_graph=True)
-        (at_h,) = torch.autograd.grad(loss, h)
-        with torch.no_grad():
-            h[0, 0] = 7.0
-        seen = first[0, 0].item(), flat[0].item()
-        """,
-    ),
-    case(
-        "an in-place change between names",
-        HEAD,
-        """
-        h = (x @ w + 0.5) * 2
-        k = h * 3 - 1
-        same = k
-        k.mul_(0.5).add_(1).sub_(h)
-        loss = (k @ v).sigmoid().sum() + h.mean()
-        """,
-        "# plain\nat_k, at_h = torch.autograd.grad(loss, (k, h))\nkept = same is k",
-    ),
-    case(
-        "an in-place change through a view",
-        HEAD,
-        """
-        h = (x @ w + 0.5).tanh()
-        k = h * 2
-        column = k[:, 0]
-        column.mul_(3).add_(1)
-        k[1:, 1] += h[1:, 2]
-        loss = (k @ v).sigmoid().sum() + 1
-        """,
-        "# plain\nat_k, at_h = torch.autograd.grad(loss, (k, h))",
-    ),
-    case(
-        "a part without gradients",
-        HEAD,
-        """
-        h = (x @ w + 0.5).tanh() * 2
-        with torch.no_grad():
-            scale = (h.abs().mean() + 1) * 2
-            hard = (h > 0).float() + h
-        out = (h / scale + hard) @ v
-        loss = (out * out).mean() + 1
-        """,
-        """
-        # plain
-        at_h, at_out = torch.autograd.grad(loss, (h, out))
-        flags = [(t.requires_grad, t.is_leaf) for t in (h, scale, hard, out)]
-        """,
-    ),
-    case(
-        "detach",
-        HEAD,
-        """
-        h = (x @ w + 0.5).tanh() * 2
-        target = h.detach() + 1
-        loss = ((h @ v).sigmoid().sum(1, keepdim=True) - target).pow(2).mean()
-        """,
-        "# plain\n(at_h,) = torch.autograd.grad(loss, h)\nflags = target.requires_grad, target.is_leaf",
-    ),
-    case(
-        "requires_grad_ in the cell",
-        HEAD,
-        """
-        e = (x * 2 + 1).tanh()
-        e.requires_grad_()
-        h = (e @ w + 0.5).tanh() * 2
-        loss = (h @ v).sigmoid().sum()
-        loss.backward()
-        """,
-        "flags = e.is_leaf, h.is_leaf\n# e and w have gradients\nfound = e.grad.shape, w.grad.shape",
-    ),
-    case(
-        "leaves, and what requires gradients",
-        HEAD,
-        """
-        h = (x @ w + 0.5).tanh() * 2
-        plain = (x * 2 + 1).exp()
-        chosen = h.argmax(1) + 1
-        mask = (h > 0) & (h < 1)
-        clone = h.clone() * 1
-        flags = [(t.is_leaf, t.requires_grad, t.retains_grad) for t in (h, plain, chosen, mask, clone)]
-        """,
-        "# plain\nlater = [(t.is_leaf, t.requires_grad) for t in (h, plain, chosen, mask, clone)]",
+## retain_grad before the name is used
+h = (x @ w + 0.5).tanh() * 2
+h.retain_grad()
+loss = (h @ v).sigmoid().sum() + h.mean()
+loss.backward()
+## several consumers
+h = (x @ w + 0.5).tanh() * 2
+left = (h @ v).sigmoid().sum() + 1
+right = (h.exp() + h).mean() * 3
+both = left * right + h.sum()
+# %%
+# plain
+parts = [torch.autograd.grad(t, h, retain_graph=True)[0] for t in (left, right, both)]
+between = torch.autograd.grad(both, (left, right), retain_graph=True)
+h.retain_grad()
+both.backward()
+## views
+h = (x @ w + 0.5).tanh() * 2
+first, rest = h[:, :2], h.t()[2:]
+flat = h.reshape(-1)
+loss = (first.exp() + 1).sum() + (rest * rest).sum() + flat[::3].sin().sum()
+# %%
+# plain
+of_views = torch.autograd.grad(loss, (first, rest, flat), retain_graph=True)
+(at_h,) = torch.autograd.grad(loss, h)
+with torch.no_grad():
+    h[0, 0] = 7.0
+seen = first[0, 0].item(), flat[0].item()
+## an in-place change between names
+h = (x @ w + 0.5) * 2
+k = h * 3 - 1
+same = k
+k.mul_(0.5).add_(1).sub_(h)
+loss = (k @ v).sigmoid().sum() + h.mean()
+# %%
+# plain
+at_k, at_h = torch.autograd.grad(loss, (k, h))
+kept = same is k
+## an in-place change through a view
+h = (x @ w + 0.5).tanh()
+k = h * 2
+column = k[:, 0]
+column.mul_(3).add_(1)
+k[1:, 1] += h[1:, 2]
+loss = (k @ v).sigmoid().sum() + 1
+# %%
+# plain
+at_k, at_h = torch.autograd.grad(loss, (k, h))
+## a part without gradients
+h = (x @ w + 0.5).tanh() * 2
+with torch.no_grad():
+    scale = (h.abs().mean() + 1) * 2
+    hard = (h > 0).float() + h
+out = (h / scale + hard) @ v
+loss = (out * out).mean() + 1
+# %%
+# plain
+at_h, at_out = torch.autograd.grad(loss, (h, out))
+flags = [(t.requires_grad, t.is_leaf) for t in (h, scale, hard, out)]
+## detach
+h = (x @ w + 0.5).tanh() * 2
+target = h.detach() + 1
+loss = ((h @ v).sigmoid().sum(1, keepdim=True) - target).pow(2).mean()
+# %%
+# plain
+(at_h,) = torch.autograd.grad(loss, h)
+flags = target.requires_grad, target.is_leaf
+## requires_grad_ in the cell
+e = (x * 2 + 1).tanh()
+e.requires_grad_()
+h = (e @ w + 0.5).tanh() * 2
+loss = (h @ v).sigmoid().sum()
+loss.backward()
+# %%
+flags = e.is_leaf, h.is_leaf
+# e and w have gradients
+found = e.grad.shape, w.grad.shape
+## leaves, and what requires gradients
+h = (x @ w + 0.5).tanh() * 2
+plain = (x * 2 + 1).exp()
+chosen = h.argmax(1) + 1
+mask = (h > 0) & (h < 1)
+clone = h.clone() * 1
+flags = [(t.is_leaf, t.requires_grad, t.retains_grad) for t in (h, plain, chosen, mask, clone)]
+# %%
+# plain
+later = [(t.is_leaf, t.requires_grad) for t in (h, plain, chosen, mask, clone)]
+""",
     ),
     case(
         "logits and loss",

@@ -2,100 +2,55 @@
 
 from __future__ import annotations
 
-from tests.corpus.case import Case, case
+from tests.corpus.case import Case, case, cases
 
 NN = "# plain\nimport torch\nfrom torch import nn\nx = torch.arange(6.).reshape(2, 3)"
 NET = NN + "\nnet = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))"
 
 CASES: list[Case] = [
-    case(
-        "lazy layer after random numbers",
+    *cases(
         NN,
         """
-        a = torch.randn(2)
-        net = nn.Sequential(nn.LazyLinear(4), nn.ReLU(), nn.LazyLinear(1))
-        b = torch.randn(2)
-        y = net(x)
-        c = torch.randn(2)
-        """,
-        "z = net(x + 1)",
-    ),
-    case(
-        "lazy layer is called once more",
-        NN,
-        """
-        net = nn.LazyLinear(2)
-        print(net.weight)
-        y = net(x)
-        print(net.weight.shape, type(net).__name__)
-        """,
-        "y2 = net(x)\nprint(y2.shape)",
-    ),
-    case(
-        "lazy convolution, layer by layer",
-        NN,
-        """
-        net = nn.Sequential(nn.LazyConv2d(2, 3), nn.ReLU(), nn.Flatten(), nn.LazyLinear(2))
-        image = torch.ones(1, 1, 5, 5)
-        for layer in net:
-            image = layer(image)
-            print(layer.__class__.__name__, 'output shape:', tuple(image.shape))
-        """,
-    ),
-    case(
-        "lazy batch norm in training",
-        NN,
-        """
-        net = nn.Sequential(nn.LazyLinear(4), nn.LazyBatchNorm1d())
-        y = net(x)
-        mean = net[1].running_mean.clone()
-        """,
-        "y = net(x)\nseen = net[1].num_batches_tracked.item()",
-    ),
-    case(
-        "lazy weights initialised by apply",
-        NN,
-        """
-        def init(module):
-            if type(module) is nn.Linear:
-                nn.init.normal_(module.weight, std=0.01)
-        net = nn.Sequential(nn.LazyLinear(4), nn.ReLU(), nn.LazyLinear(1))
-        net(x)
-        net.apply(init)
-        y = net(x)
-        """,
-    ),
-    case(
-        "lazy layer and dropout",
-        NN,
-        """
-        torch.manual_seed(3)
-        net = nn.Sequential(nn.LazyLinear(8), nn.Dropout(0.5))
-        y = net(x)
-        """,
-        "y2 = net(x)\nnet.eval()\ny3 = net(x)",
-    ),
-    case(
-        "lazy layer of another width",
-        NN,
-        "net = nn.LazyLinear(2)\ny = net(x)\nz = net(torch.ones(2, 5))",
-        raises="RuntimeError",
-    ),
-    case(
-        "lazy layer in a class",
-        NN,
-        """
-        class Block(nn.Module):
-            def __init__(self, width):
-                super().__init__()
-                self.noise = torch.rand(1)
-                self.net = nn.Sequential(nn.LazyLinear(width), nn.Tanh())
-            def forward(self, x):
-                return self.net(x) + self.noise
-        block = Block(3)
-        y = block(x)
-        """,
-        "z = block(x)\nnames = [name for name, _ in block.named_parameters()]",
+## lazy layer is called once more
+net = nn.LazyLinear(2)
+print(net.weight)
+y = net(x)
+print(net.weight.shape, type(net).__name__)
+# %%
+y2 = net(x)
+print(y2.shape)
+## lazy convolution, layer by layer
+net = nn.Sequential(nn.LazyConv2d(2, 3), nn.ReLU(), nn.Flatten(), nn.LazyLinear(2))
+image = torch.ones(1, 1, 5, 5)
+for layer in net:
+    image = layer(image)
+    print(layer.__class__.__name__, 'output shape:', tuple(image.shape))
+## lazy layer and dropout
+torch.manual_seed(3)
+net = nn.Sequential(nn.LazyLinear(8), nn.Dropout(0.5))
+y = net(x)
+# %%
+y2 = net(x)
+net.eval()
+y3 = net(x)
+## lazy layer of another width -> RuntimeError
+net = nn.LazyLinear(2)
+y = net(x)
+z = net(torch.ones(2, 5))
+## lazy layer in a class
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.noise = torch.rand(1)
+        self.net = nn.Sequential(nn.LazyLinear(width), nn.Tanh())
+    def forward(self, x):
+        return self.net(x) + self.noise
+block = Block(3)
+y = block(x)
+# %%
+z = block(x)
+names = [name for name, _ in block.named_parameters()]
+""",
     ),
     case(
         "weights changed by hand",
@@ -203,47 +158,37 @@ CASES: list[Case] = [
         del file, keys
         """,
     ),
-    case(
-        "module list with names counted",
+    *cases(
         NN,
         """
-        class Net(nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.layers = nn.ModuleList(nn.Linear(3, 3) for _ in range(2))
-            def forward(self, x):
-                for i, layer in enumerate(self.layers):
-                    x = layer(x) * (i + 1)
-                return x
-        net = Net()
-        y = net(x)
-        total = sum(p.numel() for p in net.parameters())
-        """,
-        "net.layers.append(nn.Linear(3, 1))\ny = net(x)",
-        inductor=True,
-    ),
-    case(
-        "attention weights looked at",
-        NN,
-        """
-        def attend(q, k, v):
-            scores = q @ k.transpose(0, 1) / k.shape[1] ** 0.5
-            weights = torch.softmax(scores, dim=-1)
-            return weights @ v, weights
-        out, weights = attend(x, x, x)
-        print(weights.sum(1))
-        """,
-        inductor=True,
-    ),
-    case(
-        "training and evaluation mode",
-        NN,
-        """
-        net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
-        a = net(x)
-        net.eval()
-        b = net(x)
-        modes = [m.training for m in net.modules()]
-        """,
+## module list with names counted [inductor]
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(3, 3) for _ in range(2))
+    def forward(self, x):
+        for i, layer in enumerate(self.layers):
+            x = layer(x) * (i + 1)
+        return x
+net = Net()
+y = net(x)
+total = sum(p.numel() for p in net.parameters())
+# %%
+net.layers.append(nn.Linear(3, 1))
+y = net(x)
+## attention weights looked at [inductor]
+def attend(q, k, v):
+    scores = q @ k.transpose(0, 1) / k.shape[1] ** 0.5
+    weights = torch.softmax(scores, dim=-1)
+    return weights @ v, weights
+out, weights = attend(x, x, x)
+print(weights.sum(1))
+## training and evaluation mode
+net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
+a = net(x)
+net.eval()
+b = net(x)
+modes = [m.training for m in net.modules()]
+""",
     ),
 ]

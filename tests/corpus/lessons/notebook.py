@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.corpus.case import Case, case
+from tests.corpus.case import Case, case, cases
 
 T = "# plain\nimport torch\nx = torch.arange(4.)"
 W = T + "\nimport ipywidgets as widgets"
@@ -10,81 +10,60 @@ PLOT = T + "\nimport matplotlib\nmatplotlib.use('agg')\nimport matplotlib.pyplot
 TIME = T + "\nimport time"
 
 WIDGETS = [
-    case(
-        "slider's value",
-        W,
-        "slider = widgets.IntSlider(value=3, min=0, max=9)\ny = x * slider.value\nslider.value = 20\nz = x * slider.value\ndel slider",
-    ),
-    case(
-        "slider that calls back",
+    *cases(
         W,
         """
-        seen = []
-        def moved(change):
-            seen.append((x * change['new']).sum().item())
-        slider = widgets.FloatSlider(value=1.0, max=10.0)
-        slider.observe(moved, names='value')
-        for value in (2.0, 3.0):
-            slider.value = value
-        y = x + len(seen)
-        del slider
-        """,
-    ),
-    case(
-        "button pressed",
-        W,
-        """
-        presses = []
-        button = widgets.Button(description='step')
-        button.on_click(lambda b: presses.append(x.sum() + len(presses)))
-        button.click()
-        button.click()
-        y = presses[-1] * 2
-        del button
-        """,
-    ),
-    case(
-        "progress bar",
-        W,
-        """
-        bar = widgets.IntProgress(max=3)
-        total = torch.zeros(4)
-        for k in range(3):
-            total = total + x * k
-            bar.value += 1
-        done = bar.value
-        del bar
-        """,
-    ),
-    case(
-        "text that is written anew",
-        W,
-        """
-        label = widgets.HTML('start')
-        for k in range(2):
-            loss = (x * k).sum()
-            label.value = f'<b>{loss.item():.1f}</b>'
-        said = label.value
-        del label
-        """,
-    ),
-    case(
-        "widget that fails",
-        W,
-        "y = x + 1\nslider = widgets.IntSlider(value='many')\nz = x + 2",
-        raises="TraitError",
-    ),
-    case(
-        "function of a widget's value",
-        W,
-        """
-        def curve(power=2):
-            return (x ** power).sum()
-        box = widgets.interactive(curve, power=(1, 3))
-        box.update()
-        y = box.result
-        del box
-        """,
+## slider's value
+slider = widgets.IntSlider(value=3, min=0, max=9)
+y = x * slider.value
+slider.value = 20
+z = x * slider.value
+del slider
+## slider that calls back
+seen = []
+def moved(change):
+    seen.append((x * change['new']).sum().item())
+slider = widgets.FloatSlider(value=1.0, max=10.0)
+slider.observe(moved, names='value')
+for value in (2.0, 3.0):
+    slider.value = value
+y = x + len(seen)
+del slider
+## button pressed
+presses = []
+button = widgets.Button(description='step')
+button.on_click(lambda b: presses.append(x.sum() + len(presses)))
+button.click()
+button.click()
+y = presses[-1] * 2
+del button
+## progress bar
+bar = widgets.IntProgress(max=3)
+total = torch.zeros(4)
+for k in range(3):
+    total = total + x * k
+    bar.value += 1
+done = bar.value
+del bar
+## text that is written anew
+label = widgets.HTML('start')
+for k in range(2):
+    loss = (x * k).sum()
+    label.value = f'<b>{loss.item():.1f}</b>'
+said = label.value
+del label
+## widget that fails -> TraitError
+y = x + 1
+slider = widgets.IntSlider(value='many')
+z = x + 2
+## function of a widget's value
+def curve(power=2):
+    return (x ** power).sum()
+box = widgets.interactive(curve, power=(1, 3))
+box.update()
+y = box.result
+del box
+""",
     ),
 ]
 
@@ -163,87 +142,67 @@ TIMERS = [
 ]
 
 PLOTS = [
-    case(
-        "line",
-        PLOT,
-        "y = x ** 2\nlines = plt.plot(x, y)\ndata = lines[0].get_ydata().tolist()\nplt.close('all')\ndel lines",
-    ),
-    case(
-        "losses plotted at each step",
+    *cases(
         PLOT,
         """
-        fig, ax = plt.subplots()
-        losses = []
-        for k in range(3):
-            loss = (x - k).square().mean()
-            losses.append(loss.item())
-            ax.plot(losses)
-        n = len(ax.lines)
-        plt.close(fig)
-        del fig, ax
-        """,
-    ),
-    case(
-        "weights as an image",
-        PLOT,
-        """
-        w = torch.outer(x, x)
-        image = plt.imshow(w, cmap='gray')
-        limits = image.get_clim()
-        plt.close()
-        del image
-        """,
-    ),
-    case(
-        "histogram",
-        PLOT,
-        "counts, edges, bars = plt.hist((x * 2).numpy(), bins=2)\nplt.close()\ndel bars",
-    ),
-    case(
-        "several axes",
-        PLOT,
-        """
-        fig, axes = plt.subplots(1, 2)
-        for ax, f in zip(axes.flat, (torch.sin, torch.cos)):
-            ax.plot(x, f(x * 0))
-            ax.set_title(f.__name__)
-        titles = [ax.get_title() for ax in axes.flat]
-        plt.close(fig)
-        del fig, axes, ax
-        """,
-    ),
-    case(
-        "figure in a file",
-        PLOT,
-        """
-        import io
-        file = io.BytesIO()
-        plt.plot((x + 1).tolist())
-        plt.savefig(file, format='png')
-        plt.close()
-        png = file.getvalue()[:4]
-        del file
-        """,
-    ),
-    case(
-        "plot of what needs gradients",
-        PLOT,
-        "w = torch.ones(3, requires_grad=True)\ny = w * 2\nline = plt.plot(y)",
-        "# plain\nplt.close('all')",
-        raises="RuntimeError",
-    ),
-    case(
-        "style for one figure",
-        PLOT,
-        """
-        with plt.rc_context({'lines.linewidth': 5}):
-            y = x * 2
-            line, = plt.plot(y)
-            width = line.get_linewidth()
-        after = plt.rcParams['lines.linewidth']
-        plt.close()
-        del line
-        """,
+## line
+y = x ** 2
+lines = plt.plot(x, y)
+data = lines[0].get_ydata().tolist()
+plt.close('all')
+del lines
+## losses plotted at each step
+fig, ax = plt.subplots()
+losses = []
+for k in range(3):
+    loss = (x - k).square().mean()
+    losses.append(loss.item())
+    ax.plot(losses)
+n = len(ax.lines)
+plt.close(fig)
+del fig, ax
+## weights as an image
+w = torch.outer(x, x)
+image = plt.imshow(w, cmap='gray')
+limits = image.get_clim()
+plt.close()
+del image
+## histogram
+counts, edges, bars = plt.hist((x * 2).numpy(), bins=2)
+plt.close()
+del bars
+## several axes
+fig, axes = plt.subplots(1, 2)
+for ax, f in zip(axes.flat, (torch.sin, torch.cos)):
+    ax.plot(x, f(x * 0))
+    ax.set_title(f.__name__)
+titles = [ax.get_title() for ax in axes.flat]
+plt.close(fig)
+del fig, axes, ax
+## figure in a file
+import io
+file = io.BytesIO()
+plt.plot((x + 1).tolist())
+plt.savefig(file, format='png')
+plt.close()
+png = file.getvalue()[:4]
+del file
+## plot of what needs gradients -> RuntimeError
+w = torch.ones(3, requires_grad=True)
+y = w * 2
+line = plt.plot(y)
+# %%
+# plain
+plt.close('all')
+## style for one figure
+with plt.rc_context({'lines.linewidth': 5}):
+    y = x * 2
+    line, = plt.plot(y)
+    width = line.get_linewidth()
+after = plt.rcParams['lines.linewidth']
+plt.close()
+del line
+""",
     ),
 ]
 

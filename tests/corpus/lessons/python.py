@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.corpus.case import Case, case
+from tests.corpus.case import Case, case, cases
 
 T = "# plain\nimport torch\nx = torch.ones(3)"
 NET = (
@@ -40,39 +40,9 @@ GENERATORS = [
         "g.close()",
     ),
     case(
-        "generator that is sent values",
-        T,
-        """
-        def average():
-            total, n = torch.zeros(3), 0
-            while True:
-                value = yield total / max(n, 1)
-                total, n = total + value, n + 1
-        g = average()
-        next(g)
-        a = g.send(x)
-        b = g.send(x * 3)
-        """,
-        "c = g.send(x * 5)",
-    ),
-    case("generator expression kept", T, "g = (x * i for i in range(4))\na = next(g)\nb = sum(g)"),
-    case(
         "generator half used",
         T,
         "g = (x * i for i in range(4))\nfor y in g:\n    if y.sum() > 3:\n        break\nrest = list(g)",
-    ),
-    case(
-        "generator that delegates",
-        T,
-        """
-        def inner(x):
-            yield x
-            return x.sum()
-        def outer(x):
-            total = yield from inner(x)
-            yield total * 2
-        ys = list(outer(x))
-        """,
     ),
     case(
         "generator closed with a word",
@@ -102,79 +72,59 @@ GENERATORS = [
         """,
         differs="torch hands out an iterator over a copy of the list",
     ),
-    case(
-        "slices of an endless counter",
+    *cases(
         T,
         """
-        import itertools
-        counter = itertools.count(1)
-        ys = [x * k for k in itertools.islice(counter, 3)]
-        after = next(counter)
-        """,
-    ),
-    case(
-        "map and filter kept",
-        T,
-        "m = map(lambda k: x * k, range(3))\na = next(m)\nb = list(m)\nf = list(filter(lambda t: t.sum() > 3, b))",
-    ),
-    case(
-        "object that iterates",
-        T,
-        """
-        class Data:
-            def __init__(self, n):
-                self.n, self.opened = n, 0
-            def __iter__(self):
-                self.opened += 1
-                for i in range(self.n):
-                    yield x * i
-        data = Data(3)
-        total = sum(t.sum() for t in data)
-        again = [t for t in data]
-        opened = data.opened
-        """,
-    ),
-    case(
-        "generator that raises",
-        T,
-        """
-        def g():
-            yield x
-            raise ValueError('no more data')
-        got = []
-        for y in g():
-            got.append(y + 1)
-        """,
-        raises="ValueError",
-    ),
-    case(
-        "generator that is told to raise",
-        T,
-        """
-        def g():
-            try:
-                yield x
-            except KeyError as error:
-                yield x * len(error.args)
-        it = g()
-        a = next(it)
-        b = it.throw(KeyError('k'))
-        c = a + b
-        """,
-        "it.close()",
-    ),
-    case(
-        "two generators take turns",
-        T,
-        """
-        def walk(x, step):
-            for _ in range(2):
-                x = x + step
-                yield x
-        one, two = walk(x, 1), walk(x, 10)
-        ys = [next(one), next(two), next(one), next(two)]
-        left = list(one)
-        """,
+## slices of an endless counter
+import itertools
+counter = itertools.count(1)
+ys = [x * k for k in itertools.islice(counter, 3)]
+after = next(counter)
+## map and filter kept
+m = map(lambda k: x * k, range(3))
+a = next(m)
+b = list(m)
+f = list(filter(lambda t: t.sum() > 3, b))
+## object that iterates
+class Data:
+    def __init__(self, n):
+        self.n, self.opened = n, 0
+    def __iter__(self):
+        self.opened += 1
+        for i in range(self.n):
+            yield x * i
+data = Data(3)
+total = sum(t.sum() for t in data)
+again = [t for t in data]
+opened = data.opened
+## generator that raises -> ValueError
+def g():
+    yield x
+    raise ValueError('no more data')
+got = []
+for y in g():
+    got.append(y + 1)
+## generator that is told to raise
+def g():
+    try:
+        yield x
+    except KeyError as error:
+        yield x * len(error.args)
+it = g()
+a = next(it)
+b = it.throw(KeyError('k'))
+c = a + b
+# %%
+it.close()
+## two generators take turns
+def walk(x, step):
+    for _ in range(2):
+        x = x + step
+        yield x
+one, two = walk(x, 1), walk(x, 10)
+ys = [next(one), next(two), next(one), next(two)]
+left = list(one)
+""",
     ),
 ]
 
@@ -204,31 +154,12 @@ CLASSES = [
         inductor=True,
     ),
     case(
-        "forward edited in a cell",
-        NET,
-        "a = net(x)\nNet.forward = lambda self, x: x + 100\nb = net(x)",
-    ),
-    case(
         "class defined again",
         NET,
         "a = net(x)",
         "class Net(torch.nn.Module):\n    def forward(self, x):\n        return x + 7\nnew = Net()",
         "b, c = net(x), new(x)\nisinstance(net, Net)",
         inductor=True,
-    ),
-    case(
-        "method replaced and called at once",
-        T,
-        """
-        class Greeter:
-            def say(self, x):
-                return x + 1
-        g = Greeter()
-        ys = [g.say(x)]
-        for k in range(3):
-            Greeter.say = lambda self, x, k=k: x * k
-            ys.append(g.say(x))
-        """,
     ),
     case(
         "attribute of a class counts",
@@ -263,206 +194,137 @@ CLASSES = [
         NET,
         "other = Net()\nother.forward = lambda x: x - 1\na, b = net(x), other(x)\ndel other.forward\nc = other(x)",
     ),
-    case(
-        "property edited",
+    *cases(
         T,
         """
-        class Box:
-            def __init__(self, t):
-                self.t = t
-            @property
-            def size(self):
-                return self.t.sum()
-        box = Box(x)
-        a = box.size * 2
-        Box.size = property(lambda self: self.t.numel())
-        b = x * box.size
-        """,
-    ),
-    case(
-        "operators of a class",
-        T,
-        """
-        class Vector:
-            def __init__(self, t):
-                self.t = t
-            def __add__(self, other):
-                return Vector(self.t + other.t)
-            def __mul__(self, k):
-                return Vector(self.t * k)
-            def __repr__(self):
-                return f'Vector({self.t.tolist()})'
-        v = Vector(x) + Vector(x * 2)
-        w = v * 3
-        w
-        """,
-        "Vector.__mul__ = lambda self, k: Vector(self.t - k)\nu = w * 3\nu",
-        inductor=True,
-    ),
-    case(
-        "registry of classes",
-        T,
-        """
-        known = {}
-        def register(cls):
-            known[cls.__name__.lower()] = cls
-            return cls
-        @register
-        class Double:
-            def __call__(self, x):
-                return x * 2
-        @register
-        class Half:
-            def __call__(self, x):
-                return x / 2
-        ys = {name: cls()(x) for name, cls in known.items()}
-        """,
-        inductor=True,
-    ),
-    case(
-        "object that delegates",
-        T,
-        """
-        class Proxy:
-            def __init__(self, inner):
-                self.inner, self.asked = inner, []
-            def __getattr__(self, name):
-                self.asked.append(name)
-                return getattr(self.inner, name)
-        p = Proxy(x)
-        y = p.sum() + p.shape[0]
-        asked = list(p.asked)
-        """,
-    ),
-    case(
-        "abstract class",
-        T,
-        """
-        import abc
-        class Shape(abc.ABC):
-            @abc.abstractmethod
-            def area(self): ...
-        class Square(Shape):
-            def __init__(self, t):
-                self.t = t
-            def area(self):
-                return self.t * self.t
-        a = Square(x * 3).area()
-        b = Shape()
-        """,
-        raises="TypeError",
-    ),
-    case(
-        "dataclass edited",
-        T,
-        "from dataclasses import dataclass, field, replace\n@dataclass\nclass Run:\n    loss: torch.Tensor\n    notes: list = field(default_factory=list)\nr = Run(x)\nr.loss = r.loss * 2\nr.notes.append('first')",
-        "@dataclass\nclass Run:\n    loss: torch.Tensor\n    lr: float = 0.5\nq = Run(x)\ns = replace(q, lr=0.25)\ny = s.loss * s.lr",
-    ),
-    case(
-        "class of an object changed",
-        T,
-        """
-        class A:
-            def go(self, x):
-                return x + 1
-        class B:
-            def go(self, x):
-                return x * 9
-        o = A()
-        a = o.go(x)
-        o.__class__ = B
-        b = o.go(x)
-        """,
-    ),
-    case(
-        "finaliser that reports",
-        T,
-        """
-        log = []
-        class File:
-            def __init__(self, t):
-                self.t = t
-            def __del__(self):
-                log.append('closed')
-        f = File(x)
-        y = f.t * 2
-        f = None
-        log.append('after')
-        """,
+## operators of a class [inductor]
+class Vector:
+    def __init__(self, t):
+        self.t = t
+    def __add__(self, other):
+        return Vector(self.t + other.t)
+    def __mul__(self, k):
+        return Vector(self.t * k)
+    def __repr__(self):
+        return f'Vector({self.t.tolist()})'
+v = Vector(x) + Vector(x * 2)
+w = v * 3
+w
+# %%
+Vector.__mul__ = lambda self, k: Vector(self.t - k)
+u = w * 3
+u
+## registry of classes [inductor]
+known = {}
+def register(cls):
+    known[cls.__name__.lower()] = cls
+    return cls
+@register
+class Double:
+    def __call__(self, x):
+        return x * 2
+@register
+class Half:
+    def __call__(self, x):
+        return x / 2
+ys = {name: cls()(x) for name, cls in known.items()}
+## object that delegates
+class Proxy:
+    def __init__(self, inner):
+        self.inner, self.asked = inner, []
+    def __getattr__(self, name):
+        self.asked.append(name)
+        return getattr(self.inner, name)
+p = Proxy(x)
+y = p.sum() + p.shape[0]
+asked = list(p.asked)
+## abstract class -> TypeError
+import abc
+class Shape(abc.ABC):
+    @abc.abstractmethod
+    def area(self): ...
+class Square(Shape):
+    def __init__(self, t):
+        self.t = t
+    def area(self):
+        return self.t * self.t
+a = Square(x * 3).area()
+b = Shape()
+## dataclass edited
+from dataclasses import dataclass, field, replace
+@dataclass
+class Run:
+    loss: torch.Tensor
+    notes: list = field(default_factory=list)
+r = Run(x)
+r.loss = r.loss * 2
+r.notes.append('first')
+# %%
+@dataclass
+class Run:
+    loss: torch.Tensor
+    lr: float = 0.5
+q = Run(x)
+s = replace(q, lr=0.25)
+y = s.loss * s.lr
+""",
     ),
 ]
 
 MANAGERS = [
-    case(
-        "manager that prints",
+    *cases(
         T,
         """
-        class Section:
-            def __init__(self, name):
-                self.name = name
-            def __enter__(self):
-                print('begin', self.name)
-                return self
-            def __exit__(self, *error):
-                print('end', self.name)
-        with Section('one') as s:
-            y = x + 1
-            with Section('two'):
-                z = y * 2
-        """,
-    ),
-    case(
-        "manager that forgives",
-        T,
-        """
-        class Forgive:
-            def __enter__(self):
-                return self
-            def __exit__(self, kind, error, trace):
-                self.kind = kind
-                return kind is ZeroDivisionError
-        with Forgive() as f:
-            y = x + 1
-            z = 1 / 0
-            never = 1
-        w = y * 2
-        """,
-    ),
-    case(
-        "manager of a generator",
-        T,
-        """
-        from contextlib import contextmanager
-        log = []
-        @contextmanager
-        def noted(name):
-            log.append(f'{name} in')
-            try:
-                yield x * 2
-            finally:
-                log.append(f'{name} out')
-        with noted('a') as y:
-            z = y + 1
-            log.append('inside')
-        """,
-        inductor=True,
-    ),
-    case(
-        "error in a managed block",
-        T,
-        """
-        from contextlib import contextmanager
-        @contextmanager
-        def closing():
-            try:
-                yield
-            finally:
-                print('closed')
-        with closing():
-            y = x + 1
-            z = y @ torch.ones(5)
-        """,
-        raises="RuntimeError",
+## manager that prints
+class Section:
+    def __init__(self, name):
+        self.name = name
+    def __enter__(self):
+        print('begin', self.name)
+        return self
+    def __exit__(self, *error):
+        print('end', self.name)
+with Section('one') as s:
+    y = x + 1
+    with Section('two'):
+        z = y * 2
+## manager that forgives
+class Forgive:
+    def __enter__(self):
+        return self
+    def __exit__(self, kind, error, trace):
+        self.kind = kind
+        return kind is ZeroDivisionError
+with Forgive() as f:
+    y = x + 1
+    z = 1 / 0
+    never = 1
+w = y * 2
+## manager of a generator [inductor]
+from contextlib import contextmanager
+log = []
+@contextmanager
+def noted(name):
+    log.append(f'{name} in')
+    try:
+        yield x * 2
+    finally:
+        log.append(f'{name} out')
+with noted('a') as y:
+    z = y + 1
+    log.append('inside')
+## error in a managed block -> RuntimeError
+from contextlib import contextmanager
+@contextmanager
+def closing():
+    try:
+        yield
+    finally:
+        print('closed')
+with closing():
+    y = x + 1
+    z = y @ torch.ones(5)
+""",
     ),
     case(
         "a value put back afterwards",
@@ -482,124 +344,88 @@ MANAGERS = [
         c = net(x)
         """,
     ),
-    case(
-        "stack of managers",
+    *cases(
         T,
         """
-        import contextlib
-        log = []
-        with contextlib.ExitStack() as stack:
-            for k in range(2):
-                stack.callback(log.append, k)
-            y = x * 2
-            stack.callback(log.append, 'last in')
-        z = y + len(log)
-        del stack
-        """,
-    ),
-    case(
-        "output caught",
-        T,
-        """
-        import contextlib, io
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            print('sum', x.sum().item())
-            y = x * 2
-        text = out.getvalue()
-        del out
-        """,
-    ),
-    case(
-        "gradients switched by a manager of the user's",
-        T,
-        """
-        class NoGrad:
-            def __enter__(self):
-                self.before = torch.is_grad_enabled()
-                torch.set_grad_enabled(False)
-            def __exit__(self, *_):
-                torch.set_grad_enabled(self.before)
-        w = torch.ones(3, requires_grad=True)
-        with NoGrad():
-            y = w * 2
-        z = w * 2
-        flags = y.requires_grad, z.requires_grad
-        """,
-    ),
-    case(
-        "manager used as a decorator",
-        T,
-        """
-        import contextlib
-        class Counted(contextlib.ContextDecorator):
-            calls = []
-            def __enter__(self):
-                self.calls.append('in')
-            def __exit__(self, *_):
-                self.calls.append('out')
-        @Counted()
-        def f(x):
-            return x + len(Counted.calls)
-        y = f(x)
-        z = f(x)
-        """,
-    ),
-    case(
-        "manager entered in a loop",
-        T,
-        """
-        class Lap:
-            def __init__(self):
-                self.laps = []
-            def __enter__(self):
-                self.laps.append(0)
-                return self
-            def __exit__(self, *_):
-                self.laps[-1] += 1
-        lap = Lap()
-        y = x
-        for k in range(3):
-            with lap:
-                y = y + k
-        """,
-        inductor=True,
-    ),
-    case(
-        "random numbers apart",
-        T,
-        """
-        with torch.random.fork_rng():
-            torch.manual_seed(7)
-            a = torch.rand(2)
-        b = torch.rand(2)
-        """,
-    ),
-    case(
-        "files in a folder of their own",
-        T,
-        """
-        import tempfile, pathlib
-        with tempfile.TemporaryDirectory() as folder:
-            file = pathlib.Path(folder) / 'x.pt'
-            torch.save(x * 2, file)
-            y = torch.load(file) + 1
-            there = file.exists()
-        gone = not file.exists()
-        del folder, file
-        """,
-    ),
-    case(
-        "errors expected",
-        T,
-        """
-        import contextlib
-        found = []
-        for k in (3, 4):
-            with contextlib.suppress(RuntimeError):
-                found.append(x @ torch.ones(k))
-        y = x + len(found)
-        """,
+## stack of managers
+import contextlib
+log = []
+with contextlib.ExitStack() as stack:
+    for k in range(2):
+        stack.callback(log.append, k)
+    y = x * 2
+    stack.callback(log.append, 'last in')
+z = y + len(log)
+del stack
+## output caught
+import contextlib, io
+out = io.StringIO()
+with contextlib.redirect_stdout(out):
+    print('sum', x.sum().item())
+    y = x * 2
+text = out.getvalue()
+del out
+## gradients switched by a manager of the user's
+class NoGrad:
+    def __enter__(self):
+        self.before = torch.is_grad_enabled()
+        torch.set_grad_enabled(False)
+    def __exit__(self, *_):
+        torch.set_grad_enabled(self.before)
+w = torch.ones(3, requires_grad=True)
+with NoGrad():
+    y = w * 2
+z = w * 2
+flags = y.requires_grad, z.requires_grad
+## manager used as a decorator
+import contextlib
+class Counted(contextlib.ContextDecorator):
+    calls = []
+    def __enter__(self):
+        self.calls.append('in')
+    def __exit__(self, *_):
+        self.calls.append('out')
+@Counted()
+def f(x):
+    return x + len(Counted.calls)
+y = f(x)
+z = f(x)
+## manager entered in a loop [inductor]
+class Lap:
+    def __init__(self):
+        self.laps = []
+    def __enter__(self):
+        self.laps.append(0)
+        return self
+    def __exit__(self, *_):
+        self.laps[-1] += 1
+lap = Lap()
+y = x
+for k in range(3):
+    with lap:
+        y = y + k
+## random numbers apart
+with torch.random.fork_rng():
+    torch.manual_seed(7)
+    a = torch.rand(2)
+b = torch.rand(2)
+## files in a folder of their own
+import tempfile, pathlib
+with tempfile.TemporaryDirectory() as folder:
+    file = pathlib.Path(folder) / 'x.pt'
+    torch.save(x * 2, file)
+    y = torch.load(file) + 1
+    there = file.exists()
+gone = not file.exists()
+del folder, file
+## errors expected
+import contextlib
+found = []
+for k in (3, 4):
+    with contextlib.suppress(RuntimeError):
+        found.append(x @ torch.ones(k))
+y = x + len(found)
+""",
     ),
 ]
 

@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 
-import cloudpickle
 import psutil
 import pytest
 import torch
@@ -31,14 +30,6 @@ from tests.capture.live import live
 from tests.magics.shell import interruptible
 
 ROUNDS = 8
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _by_value():
-    # As what is defined in a notebook or script is sent.
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    yield
-    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
 
 
 def fine(graph, inputs):

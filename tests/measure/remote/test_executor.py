@@ -5,10 +5,8 @@ from __future__ import annotations
 import concurrent.futures
 import multiprocessing
 import os
-import sys
 import warnings
 
-import cloudpickle
 import pytest
 import torch
 
@@ -19,13 +17,6 @@ from dynamo_ext.measure.remote.tasks import FunctionTask
 from dynamo_ext.measure.settings import Settings
 
 ROUNDS = 8
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _by_value():
-    cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    yield
-    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
 
 
 def fine(graph, inputs):

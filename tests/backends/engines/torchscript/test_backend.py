@@ -13,6 +13,8 @@ import dynamo_ext
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.engines.torchscript import torch_private
 from dynamo_ext.backends.engines.torchscript.backend import TS
+from tests.backends.engine_zoo import ZOO as COMMON
+from tests.backends.engine_zoo import cnn, mlp, same
 
 Harness = Any
 
@@ -28,17 +30,6 @@ class Recurrent(nn.Module):
         for step in x.unbind(1):
             state = self.cell(step, state)
         return self.head(state[0])
-
-
-def mlp() -> nn.Module:
-    return nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4))
-
-
-def cnn() -> nn.Module:
-    return nn.Sequential(
-        nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Conv2d(8, 8, 3, groups=2), nn.ReLU(), nn.Flatten(), nn.Linear(32, 5),
-    )  # fmt: skip
 
 
 def block() -> nn.Module:
@@ -59,59 +50,24 @@ def inplace(x: torch.Tensor) -> torch.Tensor:
     return x * 2
 
 
-def twice(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    y = torch.sin(x) + 1
-    return y, y
-
-
-def with_mixed_numbers(x: torch.Tensor, k: int) -> tuple[Any, ...]:
-    return x * k, k, None, x, x / 3, 2 - x, x**2
-
-
-def constants(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    return torch.full((2, 2), 3.0), torch.arange(4), x.new_ones(3), x + torch.eye(3)
-
-
 ZOO: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "int64-overflow": (lambda x: x * 4 + 1, (torch.tensor([2**62, -(2**63)]),)),
     "uint8": (lambda x: x + 10, (torch.arange(250, 256, dtype=torch.uint8),)),
     "infinite": (lambda x: x.masked_fill(x > 0, -torch.inf).softmax(0), (torch.randn(5),)),
     "to-zero-dim": (lambda x: x.view([]) + x.sum(), (torch.randn(1),)),
     "negative-index": (lambda x: (x[:, -1] + 1, x[-2:], x.select(-1, -2)), (torch.randn(3, 4),)),
-    "alpha": (lambda x: torch.add(x, x, alpha=2) - torch.sub(x, 1, alpha=3), (torch.randn(3),)),
-    "views": (lambda x: ((y := x * 2).t(), y[0], y.reshape(-1), x.t()), (torch.randn(3, 3),)),
-    "inplace-inside": (lambda x: x.clone().mul_(2).add_(x), (torch.randn(3, 3),)),
     "inplace-input": (inplace, (torch.randn(3, 3),)),
     "equal": (lambda x: (x + 1, x + 1), (torch.randn(3),)),
-    "returned": (lambda x: (x, x + 0, x * 1), (torch.randn(3),)),
-    "numbers": (with_mixed_numbers, (torch.randn(3), 4)),
-    "constants": (constants, (torch.randn(3, 3),)),
+    "numbers": (lambda x, k: (x * k, x / 3, 2 - x, x**k), (torch.randn(3), 4)),
     "index": (lambda x, i: (x[i], x[:, i], x[i, 1:]), (torch.randn(5, 5), torch.tensor([4, 0]))),
     "put": (lambda x, i: x.index_put((i,), x[0]), (torch.randn(5, 3), torch.tensor([4, 0]))),
     "unbind": (lambda x: [y * 2 for y in x.unbind(1)], (torch.randn(3, 4),)),
     "cast": (lambda x: x.to(torch.int32) + x.long(), (torch.randn(3) * 9,)),
-    "causal": (
-        lambda q: torch.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True),
-        (torch.randn(1, 2, 5, 8),),
-    ),
-}
+} | {name: COMMON[name] for name in ("alpha", "causal", "constants", "inplace", "number", "views")}
 
 
 def copied(args: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(arg.clone() if isinstance(arg, torch.Tensor) else arg for arg in args)
-
-
-def same(found: Any, expected: Any) -> None:
-    assert type(found) is type(expected)
-    if isinstance(expected, (tuple, list)):
-        assert len(found) == len(expected)
-        for a, b in zip(found, expected, strict=True):
-            same(a, b)
-    elif isinstance(expected, torch.Tensor):
-        torch.testing.assert_close(found, expected, equal_nan=True)
-        assert found.stride() == expected.stride()
-    else:
-        assert found == expected
 
 
 @pytest.mark.parametrize("backend", ["ts", "ofi"])

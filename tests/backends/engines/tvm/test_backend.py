@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 import time
 from typing import Any
 
@@ -20,7 +18,6 @@ from dynamo_ext.backends.engines.tvm.schedule import rules
 from tests.backends.engine_zoo import ZOO as COMMON
 from tests.backends.engine_zoo import (
     gives_what_eager_gives,
-    mlp,
     node_of,
     same,
 )
@@ -228,42 +225,6 @@ def test_its_threads_sleep_soon_after_a_call() -> None:
     assert time.process_time() - used < 0.05
 
 
-def test_torch_keeps_its_state_and_the_user_an_empty_screen() -> None:
-    script = """
-import os, torch, torch._dynamo
-from torch import nn
-torch.set_num_threads(2)
-def state():
-    c = torch._dynamo.config
-    return (torch.get_num_threads(), torch.get_num_interop_threads(), c.save_config(),
-            torch.get_rng_state().sum().item(), torch.get_default_dtype(),
-            sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0)
-model = nn.Sequential(nn.Linear(64, 512), nn.GELU(), nn.LayerNorm(512), nn.Linear(512, 64)).eval()
-x = torch.randn(64, 64)
-before = state()
-from dynamo_ext.backends import registry
-with torch.no_grad():
-    found = torch.compile(model, backend=registry.compiler("tvm"))(x)
-    torch.testing.assert_close(found, model(x), rtol=1e-4, atol=1e-5)
-    torch.compile(model, backend=registry.compiler("tvm"))(x)
-assert state() == before
-assert os.environ["TVM_NUM_THREADS"] == "2"
-import sys
-assert "tvm.s_tir.tensor_intrin" not in sys.modules
-"""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={
-            **{key: value for key, value in os.environ.items() if not key.startswith("TVM_")},
-            "PYTHONPATH": os.pathsep.join(sys.path),
-        },
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
 ATEN = torch.ops.aten
 REFUSED: dict[str, tuple[Any, torch.Tensor, tuple[Any, ...], str]] = {
     "complex64": (ATEN.sin.default, torch.randn(3) * 1j, (), "not given complex64"),
@@ -349,12 +310,3 @@ def test_normalisations_go_row_by_row_on_all_cores() -> None:
     (text,) = scheduled(lambda x: (ATEN._softmax.default(x, -1, False),), x)
     assert text.count("T.parallel") == 1
     assert text.count("T.vectorized") >= 3
-
-
-def test_instances_of_one_module_have_their_own_weights(harness: Harness) -> None:
-    first, second = mlp(), mlp()
-    compiled = harness.compile(lambda model, x: model(x), tvm())
-    x = torch.randn(3, 8)
-    with torch.no_grad():
-        for model in (first, second, first):
-            same(compiled(model, x), model(x))

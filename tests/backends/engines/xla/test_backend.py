@@ -13,8 +13,7 @@ from dynamo_ext.backends import registry
 from dynamo_ext.backends.engines.xla import backend as xla
 from dynamo_ext.backends.engines.xla import convert, session
 from dynamo_ext.backends.engines.xla.ops import table as xla_lowerings
-from dynamo_ext.backends.pipeline import shape_limit
-from tests.backends.engine_zoo import gives_what_eager_gives, lowered, node_of, same
+from tests.backends.engine_zoo import cnn, gives_what_eager_gives, lowered, mlp, node_of, same
 from tests.backends.own_process import silent
 from tests.needs import needs
 
@@ -71,17 +70,6 @@ class Residual(nn.Module):
         return F.relu(x + self.d(self.b(F.relu(self.c(self.a(x))))))
 
 
-def mlp() -> nn.Module:
-    return nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4))
-
-
-def cnn() -> nn.Module:
-    return nn.Sequential(
-        nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2),
-        nn.Flatten(), nn.Linear(128, 5),
-    )  # fmt: skip
-
-
 def resnet() -> nn.Module:
     return nn.Sequential(
         nn.Conv2d(3, 8, 7, stride=2, padding=3), nn.BatchNorm2d(8), nn.ReLU(),
@@ -98,8 +86,6 @@ def tokens() -> torch.Tensor:
 
 
 MODELS: dict[str, tuple[Any, Any]] = {
-    "mlp": (mlp, lambda: torch.randn(3, 8)),
-    "cnn": (cnn, lambda: torch.randn(2, 3, 8, 8)),
     "resnet": (resnet, lambda: torch.randn(2, 3, 16, 16)),
     "decoder": (decoder, lambda: torch.randn(2, 4, 5, 5)),
     "bert": (lambda: Text(causal=False), tokens),
@@ -123,26 +109,6 @@ def test_models_run_in_one_part_and_follow_their_weights(harness: Harness, name:
             same(compiled(x), model(x))
     assert set(harness.engines) == {"xla"}
     assert not harness.stages
-
-
-def test_two_instances_of_a_module(harness: Harness) -> None:
-    first, second = mlp().eval(), mlp().eval()
-    run = harness.compile(lambda module, x: module(x) * 2, compiler())
-    with torch.no_grad():
-        for _ in range(2):
-            for module in (first, second):
-                x = torch.randn(3, 8)
-                same(run(module, x), module(x) * 2)
-
-
-def test_bfloat16_model(harness: Harness) -> None:
-    model = mlp().eval().bfloat16()
-    compiled = harness.compile(model, compiler())
-    with torch.no_grad():
-        for _ in range(2):
-            x = torch.randn(3, 8).bfloat16()
-            same(compiled(x), model(x))
-    assert set(harness.engines) == {"xla"}
 
 
 ODD = torch.tensor([torch.nan, -1.0, 0.0, -0.0, 1.0, torch.inf, -torch.inf])
@@ -267,10 +233,10 @@ def test_what_torch_raises_is_raised(harness: Harness, name: str) -> None:
     assert not harness.stages
 
 
-TRAINED = {name: MODELS[name] for name in ("mlp", "cnn", "gpt", "decoder")}
+TRAINED = {name: MODELS[name] for name in ("gpt", "decoder")}
 TRAINED["dropout"] = (
-    lambda: nn.Sequential(mlp(), nn.ReLU(), nn.Dropout(0.5), nn.Linear(4, 4), nn.Tanh()),
-    MODELS["mlp"][1],
+    lambda: nn.Sequential(mlp().train(), nn.ReLU(), nn.Dropout(0.5), nn.Linear(4, 4), nn.Tanh()),
+    lambda: torch.randn(3, 8),
 )
 
 
@@ -295,36 +261,6 @@ def test_gradients(harness: Harness, name: str) -> None:
         assert set(harness.engines) == {"xla"}
 
 
-def test_dropout_in_eval_and_in_training(harness: Harness) -> None:
-    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 4))
-    compiled = harness.compile(model, compiler(min_partition=1))
-    x = torch.randn(4, 8)
-    with torch.no_grad():
-        for train in (False, True):
-            model.train(train)
-            for seed in range(2):
-                torch.manual_seed(seed)
-                found = compiled(x)
-                torch.manual_seed(seed)
-                same(found, model(x))
-    assert {"xla", "eager"} == set(harness.engines)
-
-
-def test_each_shape_has_its_engine_up_to_a_bound(
-    harness: Harness, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shape_limit, "MOST_SHAPES", 3)
-    monkeypatch.setattr(shape_limit, "AT_ONCE", 3)
-    model = mlp().eval()
-    compiled = harness.compile(model, compiler(), dynamic=True)
-    with torch.no_grad():
-        for batch in (3, 5, 64, 3, 7, 9):
-            x = torch.randn(batch, 8)
-            same(compiled(x), model(x))
-    (partition,) = harness.journal.partitions.values()
-    assert (partition.engine, partition.engines_built) == ("xla", 3)
-
-
 def test_tracing_every_call_finds_its_executables(
     harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -345,7 +281,7 @@ def test_tracing_every_call_finds_its_executables(
     assert len(session._EXECUTABLES) == 1
     same(first(ODD)[0], ODD * 3)
 
-    model = cnn().eval()
+    model = cnn()
     compiled = harness.compile(model, compiler("xla_trivial"))
     with torch.no_grad():
         for _ in range(2):

@@ -159,13 +159,6 @@ def test_one_place_of_a_helper_stays_where_it_is_used_up() -> None:
     assert not report.breaks
 
 
-def test_a_users_own_compile_keeps_torchs_way() -> None:
-    def kept(x: torch.Tensor) -> Any:
-        return (x * i for i in range(3))
-
-    assert not isinstance(torch.compile(kept, backend="eager")(X), types.GeneratorType)
-
-
 @pytest.mark.parametrize("items", ["(1, 2, 3)", "(x, x + 1, x + 2)"])
 def test_next_of_a_tuples_iterator_from_an_earlier_cell(items: str) -> None:
     with live(f"x = torch.arange(3.)\nit = iter({items})\nsame = {items}[0]") as cells:
