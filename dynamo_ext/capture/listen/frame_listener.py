@@ -245,7 +245,7 @@ class FrameListener:
             if met.looker is begun and (caller := entry_of_rewritten(outer)):
                 caller.fell_back("", f"{met.message}{TOO_LATE}", met.remedy)
                 begun = caller.code()
-            if (origin := frame_eval.users_code(begun)) and block_of(origin) is None:
+            if (origin := code_cache.users_code(begun)) and block_of(origin) is None:
                 # Of what has begun, names are missing by now; its next call has them all.
                 frame_eval.leave_to_python(origin)
             return frame_eval.skip_permanently()

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 import torch._dynamo as dynamo
 from torch._dynamo import convert_frame, eval_frame, exc, external_utils, trace_rules
-from torch._dynamo.resume_execution import ContinueExecutionCache
 from torch._dynamo.types import ConvertFrameReturn, FrameAction, FrameExecStrategy
 
 from dynamo_ext.backends.base import CompilerFn
@@ -219,12 +218,6 @@ def attributes(value: Any) -> dict[str, Any]:
     except AttributeError:
         return {}
     return found if type(found) is dict else {}
-
-
-def users_code(code: types.CodeType | None) -> types.CodeType | None:
-    """The user's own code, where a function of Dynamo's goes on with it after a graph break."""
-    made = ContinueExecutionCache.generated_code_metadata.get(code)
-    return made.code if made is not None else code
 
 
 compile_lock = convert_frame.compile_lock
