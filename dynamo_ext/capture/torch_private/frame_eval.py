@@ -74,6 +74,17 @@ def switched_off(callback: Any) -> str:
     return "torch._dynamo.config.disable" if dynamo.config.disable else ""
 
 
+def stance() -> str:
+    """The last argument of ``torch.compiler.set_stance`` (``eval_frame._stance``)."""
+    return eval_frame._stance.stance
+
+
+def refuse_recompile(callback: Any, frame: Any, cache: Any, state: Any) -> Any:
+    """Raise ``RuntimeError`` as the stance ``fail_on_recompile`` does for a frame of the user's."""
+    refuse: Any = eval_frame._callback_from_stance(callback)
+    return refuse(frame, cache, state)
+
+
 def install(callback: Any) -> tuple[Any, bool]:
     """Make ``callback`` this thread's, as torch's stance has it; what ``uninstall`` puts back."""
     told = eval_frame._stance
