@@ -25,10 +25,7 @@ def without_view_tracking(call: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def outside_modes() -> Iterator[None]:
-    """Switch off fake and functional modes, and Python's dispatcher, for real tensors.
-
-    With ``functions_too`` also modes that see calls of torch's functions.
-    """
+    """Switch off fake and functional modes, and Python's dispatcher, for real tensors."""
     from torch._dispatch.python import no_python_dispatcher
     from torch.utils._python_dispatch import _disable_current_modes
 
