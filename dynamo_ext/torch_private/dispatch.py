@@ -14,11 +14,10 @@ _KINDS = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 
 def without_view_tracking(call: Callable[..., Any]) -> Callable[..., Any]:
     """``call`` without autograd's views, whose ``_view_func`` forgets a dtype (2.13.0)."""
-    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)
-    guard: Any = torch._C._ExcludeDispatchKeyGuard
+    guard: Any = torch._C._AutoDispatchBelowADInplaceOrView
 
     def quietly(*args: Any) -> Any:
-        with guard(keys):
+        with guard():
             return call(*args)
 
     return quietly
@@ -26,10 +25,7 @@ def without_view_tracking(call: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def outside_modes() -> Iterator[None]:
-    """Switch off fake and functional modes, and Python's dispatcher, for real tensors.
-
-    With ``functions_too`` also modes that see calls of torch's functions.
-    """
+    """Switch off fake and functional modes, and Python's dispatcher, for real tensors."""
     from torch._dispatch.python import no_python_dispatcher
     from torch.utils._python_dispatch import _disable_current_modes
 

@@ -20,7 +20,7 @@ from dynamo_ext.capture.listen import frame_listener
 from dynamo_ext.capture.listen.eager_replay import REPLAY_CODE, run_original
 from dynamo_ext.capture.report.source_lines import OURS, is_users, original_function
 from dynamo_ext.capture.report.surroundings import nodes_around
-from dynamo_ext.capture.torch_private import frame_eval
+from dynamo_ext.capture.torch_private import code_cache
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _TORCH = Path(torch.__file__).parent
@@ -127,7 +127,7 @@ def _named_frame(frame: types.FrameType, line: int) -> types.FrameType:
     first = 1 if name == "<module>" else defined
     lead, gap = "\n" * (first - 1), "\n" * (line - first)
     entry = frame_listener.entry_of_rewritten(code)
-    original = frame_eval.users_code((entry.code() if entry else None) or code)
+    original = code_cache.users_code((entry.code() if entry else None) or code)
     text = f"{lead}def shown{_arguments(original or code)}:{gap} return {_LOOK}()"
     outer = compile(text, code.co_filename, "exec")
     _, inner = codes_within(outer)

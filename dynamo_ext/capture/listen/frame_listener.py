@@ -24,7 +24,6 @@ from dynamo_ext.capture.report import capture_disabled
 from dynamo_ext.capture.report.capture_failures import (
     TOO_LATE,
     graph_breaks,
-    in_python,
     note_failure,
     note_python,
 )
@@ -147,12 +146,12 @@ class FrameListener:
         if first_run.current().used_up():
             run.fallbacks[capture_disabled.used_up(first_run.current())] = None
             return frame_eval.compile_nothing_once
-        stance = active_modes.stance()
+        stance = frame_eval.stance()
         if stance == "eager_on_recompile":
             run.fallbacks[capture_disabled.REUSED_ONLY] = None
             return self._reuse  # type: ignore[no-any-return]
         if stance == "fail_on_recompile":
-            return functools.partial(active_modes.refuse_recompile, self)
+            return functools.partial(frame_eval.refuse_recompile, self)
         return None
 
     def _compile(self, frame: Any, cache: Any, state: Any, run: RunLog, module: Any) -> Any:
@@ -245,7 +244,7 @@ class FrameListener:
             if met.looker is begun and (caller := entry_of_rewritten(outer)):
                 caller.fell_back("", f"{met.message}{TOO_LATE}", met.remedy)
                 begun = caller.code()
-            if (origin := frame_eval.users_code(begun)) and block_of(origin) is None:
+            if (origin := code_cache.users_code(begun)) and block_of(origin) is None:
                 # Of what has begun, names are missing by now; its next call has them all.
                 frame_eval.leave_to_python(origin)
             return frame_eval.skip_permanently()
@@ -278,7 +277,8 @@ def _stays_python(code: types.CodeType, module: Any, run: RunLog) -> bool:
     if code not in loops.python_loops:
         return False
     python_libraries.note(code)
-    run.fallbacks[in_python(loops.MESSAGE.format(code.co_qualname), loops.REMEDY)] = None
+    why = loops.MESSAGE.format(code.co_qualname)
+    run.fallbacks[capture_disabled.of_run(why, loops.REMEDY, harmless=True)] = None
     return True
 
 

@@ -81,7 +81,7 @@ class RecordedCompiler:
             *effects.of_graph(graph),
             is_small=small_graphs.is_small(graph),
         )
-        if (block := block_of(frame_eval.users_code(frame.code()))) is not None:
+        if (block := block_of(code_cache.users_code(frame.code()))) is not None:
             block.has_graphs = True
         frame.static_marks.extend(code_cache.marked_static(inputs))
         frame.graphs.append(weakref.ref(entry))
@@ -211,7 +211,7 @@ def _raise_from_users_line() -> None:
             value = frame_eval.call_under(
                 None, eager_replay.run_original, original, dict(frame.f_locals), frame.f_globals
             )
-            if (block := block_of(frame_eval.users_code(original))) is not None:
+            if (block := block_of(code_cache.users_code(original))) is not None:
                 raise FinishedError(block, value)
             return
 

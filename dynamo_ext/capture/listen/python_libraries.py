@@ -9,7 +9,7 @@ import types
 from torch.utils.weak import WeakIdKeyDictionary
 
 from dynamo_ext.capture.report.source_lines import is_library
-from dynamo_ext.capture.torch_private import frame_eval
+from dynamo_ext.capture.torch_private import code_cache
 from dynamo_ext.capture.torch_private.patches.registry import learned
 
 # By identity: some code that Dynamo makes has no hash.
@@ -20,13 +20,13 @@ learned.append(_in_python)
 def note(code: types.CodeType) -> None:
     """Have what ``code`` calls of its library run in Python, if ``code`` is a library's."""
     if is_library(code.co_filename):
-        _in_python[frame_eval.users_code(code)] = True
+        _in_python[code_cache.users_code(code)] = True
 
 
 def follows(code: types.CodeType, caller: types.CodeType) -> bool:
     """Whether ``code`` runs in Python because its ``caller`` does."""
     # A module is called through torch's own code.
-    known = frame_eval.users_code(caller) in _in_python
+    known = code_cache.users_code(caller) in _in_python
     if not known or code.co_name == "forward" or not is_library(code.co_filename):
         return False
     _in_python[code] = True

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from torch.fx import GraphModule
 
 from dynamo_ext.capture.report import capture_disabled
-from dynamo_ext.capture.torch_private import active_modes
+from dynamo_ext.capture.torch_private import frame_eval
 from dynamo_ext.records.capture import GraphBreak, Guard, LoopTurns, Recompile
 from dynamo_ext.records.graph import Operation
 from dynamo_ext.records.report import Fallback
@@ -228,7 +228,7 @@ def active_run() -> RunLog | None:
 
 def note_stance() -> None:
     """Record that a torch setting forbids compiled code, where that is so."""
-    if _active is not None and active_modes.stance() == "force_eager":
+    if _active is not None and frame_eval.stance() == "force_eager":
         _active.fallbacks[capture_disabled.FORCED] = None
 
 

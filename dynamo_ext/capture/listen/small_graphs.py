@@ -10,7 +10,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
-from dynamo_ext.capture.torch_private import code_cache, frame_eval
+from dynamo_ext.capture.torch_private import code_cache
 from dynamo_ext.capture.torch_private.patches import containers
 
 OPERATIONS, ADDITIONS, CALLS = 8, 4_000_000, 32
@@ -58,4 +58,4 @@ def leave_to_python(run: RunLog) -> None:
 
 def _is_whole(frame: FrameEntry, code: types.CodeType) -> bool:
     """Whether a frame is a whole function: of one in parts, the other parts may be large."""
-    return not (frame.name == "<module>" or frame.breaks or frame_eval.users_code(code) is not code)
+    return not (frame.name == "<module>" or frame.breaks or code_cache.users_code(code) is not code)

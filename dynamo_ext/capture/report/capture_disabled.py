@@ -1,4 +1,6 @@
-"""Torch settings that keep Dynamo out, as a report has them: a stance, a switch, a mode."""
+"""What kept a whole run, or a part of it, out of Dynamo, as a report has it."""
+
+from typing import Any
 
 from dynamo_ext.capture.torch_private import frame_eval
 from dynamo_ext.records.report import Fallback
@@ -8,17 +10,18 @@ from dynamo_ext.torch_private import version
 _DEFAULT = 'Call torch.compiler.set_stance("default").'
 
 
-def _fallback(why: str, remedy: str) -> Fallback:
-    return Fallback("capture", "run", "", "", "", why, remedy)
+def of_run(why: str, remedy: str, **more: Any) -> Fallback:
+    """Of a run in which something was not captured; ``more`` are other fields."""
+    return Fallback("capture", "run", "", "", "", why, remedy, **more)
 
 
-FORCED = _fallback(
+FORCED = of_run(
     'torch.compiler.set_stance("force_eager") is in effect, so torch uses no compiled code',
     _DEFAULT,
 )
 """Of a run under the stance ``force_eager``."""
 
-REUSED_ONLY = _fallback(
+REUSED_ONLY = of_run(
     'torch.compiler.set_stance("eager_on_recompile") is in effect, so nothing new is compiled',
     _DEFAULT,
 )
@@ -30,20 +33,20 @@ def lacking() -> list[Fallback]:
     unseen = version.unseen()
     if not unseen:
         return []
-    lost = [_fallback(reason, version.REMEDY) for reason in version.switched_off()]
-    return [*lost, Fallback("capture", "run", "", "", "", unseen, "", harmless=True)]
+    lost = [of_run(reason, version.REMEDY) for reason in version.switched_off()]
+    return [*lost, of_run(unseen, "", harmless=True)]
 
 
 def observed(mode: str) -> Fallback:
     """Of a run in which a tool observes each operation (``active_modes.tracing_mode_name``)."""
     why = f"{mode} is active and cannot observe operations inside compiled code"
-    return _fallback(why, f"Call the compiled code without {mode}.")
+    return of_run(why, f"Call the compiled code without {mode}.")
 
 
 def used_up(given: FirstRun) -> Fallback:
     """Of a run that met something new when its seconds were used up."""
     why = f"The {given.seconds:g} s for the first run were used up: what is new runs in Python"
-    return Fallback("capture", "run", "", "", "", why, given.remedy, cause="time")
+    return of_run(why, given.remedy, cause="time")
 
 
 def switched_off(switch: str) -> Fallback:
@@ -52,4 +55,4 @@ def switched_off(switch: str) -> Fallback:
         remedy = "Restart Python without it."
     else:
         remedy = f"Set {switch} = False; the environment may have TORCH_COMPILE_DISABLE=1."
-    return _fallback(f"{switch} is set, so torch compiles nothing", remedy)
+    return of_run(f"{switch} is set, so torch compiles nothing", remedy)

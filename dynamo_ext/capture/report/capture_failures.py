@@ -18,7 +18,7 @@ from dynamo_ext.capture.torch_private import code_cache
 from dynamo_ext.formatting import sentence
 from dynamo_ext.records.capture import GraphBreak
 from dynamo_ext.records.common import SourceLine
-from dynamo_ext.records.report import Fallback, FallbackCause
+from dynamo_ext.records.report import FallbackCause
 
 LIMIT = "gb0039"
 """Torch's page on its recompile limit."""
@@ -94,11 +94,6 @@ def note_python(entry: FrameEntry, why: Any, run: RunLog) -> None:
         entry.reason += f". {CALLED}"
     remedy = "" if library else why.remedy
     entry.fell_back("", entry.reason, remedy, line=line, harmless=why.once or library)
-
-
-def in_python(why: str, remedy: str) -> Fallback:
-    """Of a run in which something stays Python that was not begun to be captured."""
-    return Fallback("capture", "run", "", "", "", why, remedy, harmless=True)
 
 
 def _line(stack: Sequence[SourceLine], run: RunLog) -> SourceLine | None:

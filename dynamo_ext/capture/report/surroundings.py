@@ -14,7 +14,6 @@ from dynamo_ext.records.common import CodeBlock, SourceLine
 from dynamo_ext.records.graph import Graph
 
 Loop = ast.For | ast.AsyncFor | ast.While
-_OWN_CODE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _LEAVING = (ast.Break, ast.Continue, ast.Return)
 
@@ -39,7 +38,7 @@ def loop_around(file: str, line: int) -> Loop | None:
     """The outermost loop around a line in the line's own function."""
     found: Loop | None = None
     for node in nodes_around(file, line):
-        if isinstance(node, _OWN_CODE):
+        if isinstance(node, (*_NAMED, ast.Lambda)):
             found = None
         elif found is None and isinstance(node, Loop):
             found = node

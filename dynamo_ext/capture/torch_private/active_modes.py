@@ -1,11 +1,9 @@
-"""Stances, dispatch modes and tools that observe each operation."""
+"""Dispatch modes and tools that observe each operation."""
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
 import torch
-from torch._dynamo import eval_frame
 from torch.autograd import forward_ad
 from torch.utils import _python_dispatch
 
@@ -50,14 +48,3 @@ def ended_where_it_raises() -> Iterator[None]:
             _python_dispatch._pop_mode()
         torch._C._set_only_lift_cpu_tensors(lifting)
         raise
-
-
-def stance() -> str:
-    """The last argument of ``torch.compiler.set_stance`` (``eval_frame._stance``)."""
-    return eval_frame._stance.stance
-
-
-def refuse_recompile(callback: Any, frame: Any, cache: Any, state: Any) -> Any:
-    """Raise ``RuntimeError`` as the stance ``fail_on_recompile`` does for a frame of the user's."""
-    refuse: Any = eval_frame._callback_from_stance(callback)
-    return refuse(frame, cache, state)

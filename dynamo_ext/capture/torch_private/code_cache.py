@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-import torch
-import torch._dynamo as dynamo
+import torch.compiler.config
 from torch._dynamo import bytecode_transformation, eval_frame, guards, pgo
 from torch._dynamo import utils as dynamo_utils
 from torch._dynamo.resume_execution import ContinueExecutionCache
@@ -40,7 +39,7 @@ def recompile_reasons(frame: Any, compiler: Any) -> tuple[int, list[str]]:
 
 def recompile_limit() -> int:
     """How many versions of a frame Dynamo compiles before it runs it eagerly for good."""
-    return int(dynamo.config.recompile_limit)
+    return torch.compiler.config.recompile_limit
 
 
 def guard_managers(code: types.CodeType) -> list[Any]:
@@ -94,6 +93,12 @@ def look_again() -> None:
     _left_to_python.clear()
 
 
+def users_code(code: types.CodeType | None) -> types.CodeType | None:
+    """The user's own code, where a function of Dynamo's goes on with it after a graph break."""
+    made = ContinueExecutionCache.generated_code_metadata.get(code)
+    return made.code if made is not None else code
+
+
 def forget_code(code: types.CodeType) -> None:
     """Drop every compiled version of ``code``, and the functions that resume it.
 
@@ -139,17 +144,14 @@ def nothing_known() -> Iterator[None]:
     learn nothing that stays.
     """
     look_again()
-    names = ("cache", "generated_code_metadata")
-    held = [getattr(ContinueExecutionCache, name) for name in names]
-    sizes = pgo._CODE_STATE
+    rests, sizes = ContinueExecutionCache, pgo._CODE_STATE
+    held = rests.cache, rests.generated_code_metadata
     try:
-        for name in names:
-            setattr(ContinueExecutionCache, name, dynamo_utils.ExactWeakKeyDictionary())
+        rests.cache, rests.generated_code_metadata = (type(table)() for table in held)
         pgo._CODE_STATE = defaultdict(pgo.CodeState)
         yield
     finally:
-        for name, value in zip(names, held, strict=True):
-            setattr(ContinueExecutionCache, name, value)
+        rests.cache, rests.generated_code_metadata = held
         pgo._CODE_STATE = sizes
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 import torch._dynamo as dynamo
 from torch._dynamo import convert_frame, eval_frame, exc, external_utils, trace_rules
-from torch._dynamo.resume_execution import ContinueExecutionCache
 from torch._dynamo.types import ConvertFrameReturn, FrameAction, FrameExecStrategy
 
 from dynamo_ext.backends.base import CompilerFn
@@ -73,6 +72,17 @@ def switched_off(callback: Any) -> str:
     if callback is _skip:
         return ENVIRONMENT_SWITCH
     return "torch._dynamo.config.disable" if dynamo.config.disable else ""
+
+
+def stance() -> str:
+    """The last argument of ``torch.compiler.set_stance`` (``eval_frame._stance``)."""
+    return eval_frame._stance.stance
+
+
+def refuse_recompile(callback: Any, frame: Any, cache: Any, state: Any) -> Any:
+    """Raise ``RuntimeError`` as the stance ``fail_on_recompile`` does for a frame of the user's."""
+    refuse: Any = eval_frame._callback_from_stance(callback)
+    return refuse(frame, cache, state)
 
 
 def install(callback: Any) -> tuple[Any, bool]:
@@ -219,12 +229,6 @@ def attributes(value: Any) -> dict[str, Any]:
     except AttributeError:
         return {}
     return found if type(found) is dict else {}
-
-
-def users_code(code: types.CodeType | None) -> types.CodeType | None:
-    """The user's own code, where a function of Dynamo's goes on with it after a graph break."""
-    made = ContinueExecutionCache.generated_code_metadata.get(code)
-    return made.code if made is not None else code
 
 
 compile_lock = convert_frame.compile_lock

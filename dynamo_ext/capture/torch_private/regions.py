@@ -9,7 +9,6 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import torch._dynamo as dynamo
 from torch._dynamo import eval_frame
 
 from dynamo_ext.capture.torch_private import code_cache, frame_eval
@@ -69,4 +68,4 @@ def own_limit(code: types.CodeType, compiler: Any) -> dict[str, int]:
         return {}
     everyones = len(code_cache.guard_managers(code))
     others = everyones - len(code_cache.entries(code, compiler))
-    return {"recompile_limit": dynamo.config.recompile_limit + others} if others else {}
+    return {"recompile_limit": code_cache.recompile_limit() + others} if others else {}

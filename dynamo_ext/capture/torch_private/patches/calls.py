@@ -11,7 +11,7 @@ import torch
 from torch._dynamo import symbolic_convert
 from torch._dynamo.exc import unimplemented
 from torch._dynamo.symbolic_convert import InliningInstructionTranslator, InstructionTranslator
-from torch._dynamo.variables import ConstDictVariable
+from torch._dynamo.variables.dicts import ConstDictVariable
 from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
 from torch._guards import TracingContext
 from torch.nn.modules.lazy import LazyModuleMixin

@@ -18,7 +18,7 @@ from torch._dynamo.variables.functions import (
 )
 
 from dynamo_ext.capture.cells.block import block_of
-from dynamo_ext.capture.torch_private import frame_eval
+from dynamo_ext.capture.torch_private import code_cache, frame_eval
 from dynamo_ext.capture.torch_private.patches.registry import learned
 
 _Place = tuple[str, int, str, int | None]
@@ -104,5 +104,5 @@ def _refuse(root: Any, code: types.CodeType) -> NoReturn:
         hints=[GIVE_A_LIST if of_torch else USE_IT_UP],
         # Of a cell, what cannot be set apart as Python is left to it: what goes on with an
         # optimizer that is given a generator would be recompiled for each.
-        skip_frame=block_of(frame_eval.users_code(root.f_code)) is not None,
+        skip_frame=block_of(code_cache.users_code(root.f_code)) is not None,
     )

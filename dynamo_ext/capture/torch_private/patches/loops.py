@@ -26,7 +26,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from dynamo_ext.capture.cells.block import block_of
 from dynamo_ext.capture.report.breaks import LOOP
-from dynamo_ext.capture.torch_private.frame_eval import users_code
+from dynamo_ext.capture.torch_private.code_cache import users_code
 from dynamo_ext.capture.torch_private.patches.calls import StaysPythonError
 from dynamo_ext.capture.torch_private.patches.registry import (
     inliners,

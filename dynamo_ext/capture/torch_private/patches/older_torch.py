@@ -5,16 +5,16 @@ Each patch is in place only where torch lacks the name that came with its own fi
 
 import inspect
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, ItemsView, KeysView, ValuesView
 from typing import Any, NoReturn
 
-from torch._dynamo import symbolic_convert, variables
 from torch._dynamo.exc import unimplemented
 from torch._dynamo.source import AttrSource
+from torch._dynamo.variables import builtin
 from torch._dynamo.variables.base import ValueMutationNew, VariableTracker
 from torch._dynamo.variables.builtin import BuiltinVariable
 from torch._dynamo.variables.constant import ConstantVariable
-from torch._dynamo.variables.dicts import ConstDictVariable, DictItemsVariable, DictViewVariable
+from torch._dynamo.variables.dicts import ConstDictVariable
 from torch._dynamo.variables.functions import NestedUserFunctionVariable
 from torch._dynamo.variables.lists import ListIteratorVariable, ListVariable, TupleVariable
 from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
@@ -24,6 +24,7 @@ from dynamo_ext.capture.torch_private.patches.registry import patches, patches_i
 from dynamo_ext.capture.torch_private.patches.values import end_at_operator
 
 _IN_PLACE = {operator.imul: "__imul__", operator.ior: "__ior__"}
+_HASHED = (dict, set, frozenset, KeysView, ValuesView, ItemsView)
 
 if not hasattr(UserDefinedClassVariable, "resolve_cls_plain_attr"):
 
@@ -55,20 +56,6 @@ if not hasattr(UserDefinedClassVariable, "resolve_cls_plain_attr"):
 
 if not hasattr(ListVariable, "sq_inplace_repeat_impl"):
 
-    @patches(BuiltinVariable, "call_function")
-    def in_place_operator(
-        upstream: Callable[..., Any], self: Any, tx: Any, args: Any, kwargs: Any
-    ) -> Any:
-        """End the graph where a list or a dict is to change, and would be another object."""
-        if self.fn in _IN_PLACE:
-            left = args[0].realize()
-            if isinstance(left, ListVariable | UserDefinedDictVariable):
-                end_at_operator(left.python_type(), _IN_PLACE[self.fn])
-        return upstream(self, tx, args, kwargs)
-
-
-if not hasattr(variables.iter, "DictViewIterator"):
-
     class _DictIterator(ListIteratorVariable):
         """An iterator over a dict, its view or a set; torch before 2.13 makes one of a tuple."""
 
@@ -81,19 +68,26 @@ if not hasattr(variables.iter, "DictViewIterator"):
                 hints=[],
             )
 
-    @patches(ConstDictVariable, "call_method")
-    @patches(DictViewVariable, "call_method")
-    @patches(DictItemsVariable, "call_method")
-    @patches(variables.SetVariable, "call_method")
-    def iterator(upstream: Callable[..., Any], self: Any, tx: Any, name: str, *given: Any) -> Any:
-        """Have what is iterated over known of the iterator."""
-        made = upstream(self, tx, name, *given)
-        if name == "__iter__" and type(made) is ListIteratorVariable:
-            made.__class__ = _DictIterator
+    # Torch 2.12 has another kind of variable for `iter`.
+    @patches(getattr(builtin, "IterBuiltinVariable", BuiltinVariable), "call_function")
+    @patches(BuiltinVariable, "call_function")
+    def builtin_call(
+        upstream: Callable[..., Any], self: Any, tx: Any, args: Any, kwargs: Any
+    ) -> Any:
+        """End the graph where a list or a dict is to change, and would be another object.
+
+        Have what ``iter`` is called with known of the iterator.
+        """
+        fn = self.as_python_constant()
+        if fn in _IN_PLACE:
+            left = args[0].realize()
+            if isinstance(left, ListVariable | UserDefinedDictVariable):
+                end_at_operator(left.python_type(), _IN_PLACE[fn])
+        made = upstream(self, tx, args, kwargs)
+        if fn is iter and type(made) is ListIteratorVariable:
+            of_hashed = issubclass(args[0].python_type(), _HASHED)
+            made.__class__ = _DictIterator if of_hashed else ListIteratorVariable
         return made
-
-
-if not hasattr(symbolic_convert, "unpack_iterable"):
 
     @patches_instruction("UNPACK_EX")
     def unpack_rest(upstream: Callable[..., Any], self: Any, instruction: Any) -> None:

@@ -108,7 +108,7 @@ def _is_cut_into_layers(layers: torch.nn.LSTM) -> bool:
         kinds.add(torch.bfloat16)
     return (
         not layers.proj_size
-        and torch._C._get_mkldnn_enabled()
+        and bool(torch.backends.mkldnn.enabled)
         and all(
             weight.device.type == "cpu" and weight.dtype in kinds for weight in layers.parameters()
         )

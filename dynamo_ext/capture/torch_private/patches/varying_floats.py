@@ -20,7 +20,7 @@ from torch._dynamo.variables.base import VariableTracker
 from torch._dynamo.variables.constant import ConstantVariable
 from torch._dynamo.variables.lazy import LazyConstantVariable
 
-from dynamo_ext.capture.torch_private.frame_eval import users_code
+from dynamo_ext.capture.torch_private.code_cache import users_code
 from dynamo_ext.capture.torch_private.patches.growing_lists import Carried
 from dynamo_ext.capture.torch_private.patches.registry import Traced, patches
 
