@@ -1,6 +1,6 @@
 """From a partition of core ATen to an ``onnx_ir`` model."""
 
-import threading
+import math
 from typing import Any
 
 import torch
@@ -56,60 +56,34 @@ def translate(graph: GraphModule, *, fold: bool = True) -> Any:
 
 
 def _optimize(model: Any) -> None:
-    """Fold and rewrite a model in place, as onnxscript does by default.
+    """Fold constants and drop dead nodes; take batch norms, and what reshapes, into products.
 
-    Two kinds of its rules are left out. The one that makes one Split of two Slices compares every
-    node with all nodes of the graph, so that a graph of 10,000 nodes takes minutes, and ONNX
-    Runtime's own optimised graph is the same without it. Those that drop ``x + 0`` and ``x * 1``
-    take 1e-15 for zero, so that ``log(x + 1e-15)`` would be minus infinity; engines drop them.
+    Of onnxscript's rewrites these are the ones that engines do not do themselves, or that
+    quantisation needs. Others of its default take 1e-15 for zero, or name two constants alike.
     """
+    from onnx_ir.passes import common as passes
     from onnxscript import optimizer, rewriter
-    from onnxscript.rewriter.rules import common
+    from onnxscript.rewriter.rules import common as rules
 
-    with _REWRITING:
-        # Which rules it applies, no function says. A version that keeps them elsewhere applies all.
-        rules = getattr(rewriter, _RULES, ())
-        inexact = getattr(getattr(rewriter, _NO_OPS, None), "rules", ())
-        left_out = {id(getattr(common, "slice_split_rule", None)), *map(id, inexact)}
-        kept = (rule for rule in rules if id(rule) not in left_out)
-        setattr(rewriter, _RULES, tuple(map(_RuleOfOneKind, kept)))
-        try:
-            optimizer.optimize_ir(model)
-        finally:
-            setattr(rewriter, _RULES, rules)
-
-
-class _RuleOfOneKind:
-    """A rule of onnxscript's that is not tried on nodes of another kind than its last operation.
-
-    It would be tried on every node, which takes most of the time of all the optimisation. The
-    constants that it adds get names of their own: onnxscript names the limits of each clip of a
-    value alike, so that those of the last one would stand for all.
-    """
-
-    def __init__(self, rule: Any) -> None:
-        self._rule = rule
-        pattern = getattr(rule, "_target_pattern", None)
-        last = next(iter(getattr(pattern, "output_nodes", ())), None)
-        name = last.op_identifier() if last is not None else None
-        # Domain, kind, overload; none where the pattern is of several kinds.
-        self._kind = name and name[1]
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._rule, name)
-
-    def try_rewrite(self, model: Any, graph: Any, node: Any, **settings: Any) -> Any:
-        """What the rule makes of a node, or ``None``."""
-        if self._kind and node.op_type != self._kind:
-            return None
-        rewritten = self._rule.try_rewrite(model, graph, node, **settings)
-        for constant in getattr(rewritten, "new_initializers", ()):
-            constant.name = f"{constant.name}_of_{node.outputs[0].name}"
-        return rewritten
-
-
-_REWRITING = threading.Lock()
-_RULES, _NO_OPS = "_DEFAULT_REWRITE_RULES", "_no_op"
+    optimizer.inline(model)
+    # Constants are cast to the types of values, which the exporter leaves out.
+    passes.ShapeInferencePass(strict_mode=False)(model)
+    optimizer.fold_constants(model)
+    rewriter.rewrite(
+        model,
+        [
+            rules.fuse_batchnorm_into_conv_rule,
+            rules.fuse_batchnorm_into_conv_transpose_rule,
+            rules.fuse_batchnorm_into_gemm_rule,
+            rules.two_reshapes_matmul_reshape_rule,
+            rules.one_reshape_matmul_reshape_rule,
+            rules.reshape_reshape_rule,
+            rules.transpose_transpose_rule,
+            rules.no_op_expand_rule,
+        ],
+    )
+    passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
+    passes.DeduplicateInitializersPass()(model)
 
 
 def _keep_precision(graph: GraphModule) -> None:
@@ -133,15 +107,20 @@ def _keep_precision(graph: GraphModule) -> None:
 
 
 def _limits_of_one_type(graph: GraphModule) -> None:
-    """Limits of a clamp as 0.0 and 0.5 where one of 0 and 0.5 is a float.
+    """Limits of a clamp of floating-point numbers as such, and infinity for one that is missing.
 
-    The exporter has no overload for an integer beside a float.
+    The exporter takes an integer for a tensor, and has no overload for it beside a float. Without
+    one of the limits ONNX Runtime makes infinity the largest number.
     """
     for node in graph.graph.find_nodes(op="call_function", target=torch.ops.aten.clamp.default):
-        limits = node.args[1:]
-        if any(isinstance(limit, float) for limit in limits):
-            numbers = (float(limit) if isinstance(limit, int) else limit for limit in limits)
-            node.args = (node.args[0], *numbers)
+        x, *limits = fx_nodes.arguments(node).values()
+        numbers = [limit for limit in limits if isinstance(limit, (int, float))]
+        known = all(limit is None or limit in numbers for limit in limits)
+        floats = x.meta["val"].is_floating_point() or float in map(type, numbers)
+        if known and floats:
+            pairs = zip(limits, (-math.inf, math.inf), strict=True)
+            node.args = (x, *(end if limit is None else float(limit) for limit, end in pairs))
+            node.kwargs = {}
 
 
 def _as_placeholders(graph: GraphModule) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """What backends have in common that are given partitions as ONNX."""
 
-import math
 import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -81,22 +80,11 @@ def _own_decompositions() -> Decompositions:
             return torch.sqrt(x)
         return NotImplemented
 
-    def clamp(x: Any, least: Any = None, most: Any = None) -> Any:
-        # Where one bound is missing, ONNX Runtime makes infinity the largest number.
-        bound = most if least is None else least
-        one = (least is None) != (most is None)
-        if not (one and x.is_floating_point() and isinstance(bound, (int, float))):
-            return NotImplemented
-        # Both of one type: torch.onnx finds no operator for an integer beside infinity.
-        ends = (float(bound), math.inf) if most is None else (-math.inf, float(bound))
-        return aten.clamp.default(x, *ends)
-
     return {
         aten.mv.default: product,
         aten.pow.Tensor_Scalar: power,
-        aten.clamp.default: clamp,
-        aten.clamp_min.default: clamp,
-        aten.clamp_max.default: lambda x, most: clamp(x, None, most),
+        aten.clamp_min.default: aten.clamp.default,
+        aten.clamp_max.default: lambda x, most: aten.clamp.default(x, None, most),
     }
 
 

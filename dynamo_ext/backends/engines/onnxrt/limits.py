@@ -1,7 +1,6 @@
 """What ONNX Runtime must not be given although it converts, and what it cannot be given."""
 
 import math
-from typing import Any
 
 import torch
 from torch.fx import Node
@@ -146,27 +145,6 @@ def _conversions(node: Node, name: str) -> str:
     return ""
 
 
-def _merged(node: Node, _: str) -> str:
-    """Two clampings in a row, of which the first's bounds lie below the second's."""
-    before: Any = node.args[0] if node.args else None
-    most, least = _bounds(before)[1], _bounds(node)[0]
-    if most is not None and least is not None and most < least:
-        return "onnxscript makes one clamping of two, to the wrong bound where they do not meet."
-    return ""
-
-
-def _bounds(node: Any) -> tuple[float | None, float | None]:
-    """The least and the most of a clamping's results; ``None`` where that is unknown here."""
-    name = operator_name(getattr(node, "target", None))
-    if name == "aten::relu":
-        return 0, None
-    if name not in ("aten::clamp", "aten::hardtanh"):
-        return None, None
-    given = [*node.args[1:], None, None][:2]
-    least, most = (bound if isinstance(bound, (int, float)) else None for bound in given)
-    return least, most
-
-
 def _scatters_in_part(node: Node) -> bool:
     """Whether a scatter has more values than indices."""
     index, source = (getattr(a, "meta", {}).get("val") for a in node.args[2:4])
@@ -200,5 +178,4 @@ _RULES = (
     _special_values,
     _layouts,
     _conversions,
-    _merged,
 )
