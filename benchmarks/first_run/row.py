@@ -87,7 +87,9 @@ class First:
 class Later:
     """The second run, and medians of the ten after it, interleaved with the plain cell's.
 
-    ``facts`` are those of the last run. ``error`` is what a run raised: no run follows it.
+    ``facts`` are those of the last run. ``error`` is what a run raised: no run follows it. ``gain``
+    is what the second run's report states, with its ends, and ``gain_source`` from what, or why it
+    states none.
     """
 
     second: float
@@ -95,11 +97,18 @@ class Later:
     tenth: float = 0.0
     facts: Facts | None = None
     error: str = ""
+    gain: tuple[float, ...] = ()
+    gain_source: str = ""
 
     @property
     def ratio(self) -> float:
         """How many times as long as the plain cell it takes."""
         return self.tenth / self.plain
+
+    @property
+    def gain_holds(self) -> bool:
+        """Whether the interval of the stated gain contains the one that was measured."""
+        return bool(self.gain) and self.gain[1] <= 1 / self.ratio <= self.gain[2]
 
     @property
     def keeps_the_rule(self) -> bool:

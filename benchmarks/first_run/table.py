@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from benchmarks.first_run.row import BUDGET, MORE, NAMED, SLOWER
 from benchmarks.first_run.run import BACKENDS
-from benchmarks.markdown import cell, table
+from benchmarks.markdown import cell, table, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from benchmarks.first_run.row import Facts, Row
 
 LONG = 0.02
-"""Seconds that a plain cell takes at least whose time under ``auto`` is in the mean."""
+"""Seconds that a plain cell takes at least whose time under ``auto`` is in the mean, and whose
+stated gain is judged: of a shorter one the magic's own work is a large part."""
 
 _PAGE = """# First and later runs
 
@@ -49,6 +51,10 @@ late.
 ## Later runs that are too slow
 
 {slow}
+
+## Gains that second runs state
+
+{gains}
 
 ## Results that differ
 
@@ -94,6 +100,9 @@ def page(rows: Sequence[Row], machine: str) -> str:
                 [row.cell, f"`{row.backend}`", *_later(row), cell(_fault(row))]
                 for row in _slow(rows)
             ],
+        ),
+        gains=_gains(
+            [r for r in rows if r.later and r.later.gain_source and r.later.plain >= LONG]
         ),
         different=table(
             "Cell | Backend | What differs",
@@ -150,6 +159,26 @@ def _summary(rows: Sequence[Row]) -> str:
         ],
     )  # fmt: skip
     return "\n".join(lines) + f"\n\n{counts}"
+
+
+def _gains(rows: Sequence[Row]) -> str:
+    """What second runs state of the whole cell, beside what was measured of it in the ten later."""
+    stated = [row for row in rows if row.later and row.later.gain]
+    right = [row for row in stated if row.later and row.later.gain_holds]
+    reasons = Counter(row.later.gain_source for row in rows if row.later and not row.later.gain)
+    lines = [
+        [row.cell, f"`{row.backend}`", told(*row.later.gain), f"{1 / row.later.ratio:.2f}",
+         row.later.gain_source]
+        for row in stated if row.later and not row.later.gain_holds
+    ]  # fmt: skip
+    summary = (
+        f"{_count(rows, stated)} reports of second runs state how many times as fast as plainly the"
+        f" cell is, of cells that take {LONG * 1e3:.0f} ms or more. Of these, {_count(stated, right)} have the measured gain in their interval:"
+        " that of medians of ten interleaved runs of the whole cell. The others:"
+    )
+    others = table("Cell | Backend | Stated | Measured | Stated from", lines)
+    why = "\n".join(f"- {many} times: {reason}" for reason, many in reasons.most_common())
+    return f"{summary}\n\n{others}\n\nWhy the rest state none:\n\n{why or 'None.'}"
 
 
 def _count(rows: Sequence[Row], some: Sequence[Row]) -> str:
