@@ -174,7 +174,8 @@ def _gains(rows: Sequence[Row]) -> str:
     summary = (
         f"{_count(rows, stated)} reports of second runs state how many times as fast as plainly the"
         f" cell is, of cells that take {LONG * 1e3:.0f} ms or more. Of these,"
-        f" {_count(stated, right)} have the measured gain in their interval: that of medians of ten interleaved runs of the whole cell. The others:"
+        f" {_count(stated, right)} have the measured gain in their interval: that of"
+        " medians of ten interleaved runs of the whole cell. The others:"
     )
     others = table("Cell | Backend | Stated | Measured | Stated from", lines)
     why = "\n".join(f"- {many} times: {reason}" for reason, many in reasons.most_common())
