@@ -45,9 +45,8 @@ def _parser() -> argparse.ArgumentParser:
     backends.add_argument("name", nargs="?", help="one of them, with its options")
     cache = commands.add_parser("cache", help="what auto remembers of its races, and more")
     cache.set_defaults(run=_cache)
-    actions = ("show", "clear", "export", "import")
-    cache.add_argument("action", nargs="?", choices=actions, default="show")
-    cache.add_argument("file", nargs="?", metavar="FILE", help="for export and import")
+    cache.add_argument("action", nargs="?", default="show", help="show, clear, export or import")
+    cache.add_argument("file", nargs="?", default="", help="for export and import")
     return parser
 
 
@@ -72,15 +71,9 @@ def _backends(given: argparse.Namespace) -> int:
 
 
 def _cache(given: argparse.Namespace) -> int:
-    from IPython.core.error import UsageError
+    from dynamo_ext.api.cache import cache
 
-    from dynamo_ext.magics.cache_command import cache_command
-
-    try:
-        cache_command(given.action, given.file)
-    except UsageError as error:
-        print(str(error).replace("%dynamo", "python -m dynamo_ext"), file=sys.stderr)  # noqa: T201
-        return 2
+    print(cache(given.action, given.file))  # noqa: T201
     return 0
 
 

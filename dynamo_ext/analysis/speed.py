@@ -21,7 +21,11 @@ FEWEST_PAIRS = 3
 """Pairs of calls that make an estimate."""
 
 MOST_OF_IT = 0.5
-"""The share of the graphs' time from which the gain of some graphs says something of a run."""
+"""The share of a run's time from which the gain of its graphs says something of all of it."""
+
+OFF = 0.2
+"""By how much an estimate from single graphs is off for a whole cell, for most cells: see
+docs/first-run.md."""
 
 MOST_RUNS = 100_000
 """Runs after which compiling has paid, at most; what needs more never pays."""
@@ -100,19 +104,21 @@ def cell_gain(report: Report) -> CellGain | str:
     code outside of graphs counts as it is; else turns of loops that ran plainly tell.
     """
     known = [(graph, each) for graph in report.graphs if graph.calls and (each := gain(graph))]
-    now, untimed = _seconds(report, known)
+    now, sure = _seconds(report, known)
     plain = _steady(report.plain_runs)
-    enough = bool(known) and untimed <= MOST_OF_IT * (now - report.outside_seconds)
     if report.graphs and all(_is_eagers(graph) for graph in report.graphs if graph.calls):
         # What runs as the plain cell does gains nothing, whatever single runs took.
         return _why_not(report)
     if plain and not report.compile_seconds and report.run_seconds > 0:
         return _by_plain_runs(report.run_seconds, plain)
-    if enough:
+    if known and sure >= MOST_OF_IT * now:
         return _by_pairs(report, known, now)
     found: CellGain | str | None = _by_turns(report)
     if found is None and plain:
         found = "this run compiled; the next one is compared with its plain runs"
+    elif found is None and known and report.outside_seconds > MOST_OF_IT * now:
+        found = "most of this run was code outside of its graphs"
+        found += "; run the cell again" if report.compile_seconds else ""
     return found or _why_not(report)
 
 
@@ -131,14 +137,14 @@ def _steady(plain: Sequence[float]) -> list[float]:
 
 
 def _seconds(report: Report, known: Sequence[tuple[Graph, Gain]]) -> tuple[float, float]:
-    """Of a run as those to come, and of those of its graphs' calls whose gain is not known."""
+    """Of a run as those to come, and of those of its graphs' calls whose gain is known."""
     named = {graph.id for graph, _ in known}
     engine = sum(_in_engine(report, graph, each) for graph, each in known)
     others = [graph for graph in report.graphs if graph.calls and graph.id not in named]
     as_plain = sum(graph.run_seconds for graph in others if _is_eagers(graph))
     # A backward pass is not run twice.
     untimed = sum(graph.run_seconds for graph in others) - as_plain + report.running_seconds[1]
-    return report.outside_seconds + as_plain + untimed + engine, untimed
+    return report.outside_seconds + as_plain + untimed + engine, as_plain + engine
 
 
 def _in_engine(report: Report, graph: Graph, each: Gain) -> float:
@@ -146,9 +152,7 @@ def _in_engine(report: Report, graph: Graph, each: Gain) -> float:
     return graph.calls * each.engine if report.compile_seconds else graph.run_seconds
 
 
-def _by_pairs(report: Report, known: Sequence[tuple[Graph, Gain]], now: float) -> CellGain | str:
-    if report.compile_seconds and report.outside_seconds > MOST_OF_IT * now:
-        return "most of this first run was code outside of its graphs; run the cell again"
+def _by_pairs(report: Report, known: Sequence[tuple[Graph, Gain]], now: float) -> CellGain:
     rest = now - sum(_in_engine(report, *each) for each in known)
     ratio, low, high = (
         (rest + sum(g.calls * each.engine * getattr(each, end) for g, each in known)) / now
@@ -156,7 +160,7 @@ def _by_pairs(report: Report, known: Sequence[tuple[Graph, Gain]], now: float) -
     )
     pairs = min(each.pairs for _, each in known)
     source = f"{count(pairs, 'pair')} of calls of its graphs" if pairs else "races of its graphs"
-    return CellGain(now, ratio * now, low, high, source)
+    return CellGain(now, ratio * now, low / (1 + OFF), high * (1 + OFF), source)
 
 
 def _is_eagers(graph: Graph) -> bool:

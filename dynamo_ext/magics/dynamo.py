@@ -23,6 +23,7 @@ from dynamo_ext.magics.arguments import (
     cell_arguments,
     given,
     shared,
+    unquoted,
 )
 from dynamo_ext.magics.completion import add_completion, remove_completion
 from dynamo_ext.magics.plain_runs import PlainRuns
@@ -196,9 +197,9 @@ class DynamoMagics(Magics):
                 expression = line.strip().removeprefix(name).strip()
                 self.workbench.explain_command(expression, waiting)
         elif name == "cache":
-            from dynamo_ext.magics.cache_command import cache_command
+            from dynamo_ext.api.cache import cache
 
-            cache_command(*rest)
+            print(cache(*map(unquoted, rest)))  # noqa: T201 - a magic's answer goes to stdout
         elif name == "machine":
             from dynamo_ext.magics.machine_command import machine_command
 

@@ -19,7 +19,10 @@ from dynamo_ext.timing import clock, first_run
 from dynamo_ext.torch_private.entered_modes import forward_of
 
 MOST_PAIRS = 6
-"""Pairs of a graph, after which no more are taken."""
+"""Pairs of a graph, after which no more are taken; of each size, where sizes change."""
+
+SIZES = (0, 8, 24)
+"""Calls in a run before the first size has pairs, and before others have: a size that grows."""
 
 LEAD_IN_SECONDS = 0.01
 """Seconds of an engine's short calls that do not count: eager's threads still spin so long."""
@@ -51,7 +54,8 @@ class PairedCalls:
 
     def __init__(self) -> None:
         self._wait = clock.device_barrier()
-        self._looked_at: set[GraphEntry] = set()
+        # Of the numbers among a graph's inputs.
+        self._places: dict[GraphEntry, list[int]] = {}
 
     def __call__(
         self,
@@ -64,10 +68,16 @@ class PairedCalls:
         """Time ``compiled`` and eager, as often as the run can afford."""
         if calibration.is_active():
             return
-        pairs = entry.pairs
-        if _enough(pairs) or not self._suits(entry, graph, args):
+        places = self._places.get(entry)
+        if places is None:
+            entry.unpaired = _why_not(entry, graph, args)
+            places = [place for place, each in enumerate(args) if isinstance(each, int)]
+            self._places[entry] = places
+        calls, sizes = run.calls[entry], tuple([args[place] for place in places])
+        pairs = entry.paired.get(sizes, [])
+        if entry.unpaired or _enough(pairs) or not (pairs or _is_due(entry, calls.count)):
             return
-        calls, left = run.calls[entry], first_run.current().left
+        left = first_run.current().left
         # A first call runs a cold engine and, as its check, a cold eager: a pair takes less.
         expected = sum(pairs[-1]) if pairs else calls.seconds / calls.count / 4
         try:
@@ -87,17 +97,12 @@ class PairedCalls:
                     pairs.append((self._alone(compiled, args), theirs))
                 else:
                     pairs.append((self._alone(compiled, args), self._alone(eager, args)))
+                entry.paired[sizes] = pairs
                 expected = sum(pairs[-1])
                 run.paired_seconds += time.perf_counter() - started
         except Exception as error:  # noqa: BLE001 - the user's own call went well: no estimate, then
             pass_on(error)
             entry.unpaired = "a further call of a graph failed"
-
-    def _suits(self, entry: GraphEntry, graph: GraphModule, args: Sequence[Any]) -> bool:
-        if entry not in self._looked_at:
-            self._looked_at.add(entry)
-            entry.unpaired = _why_not(entry, graph, args)
-        return not entry.unpaired
 
     def _in_a_row(
         self, compiled: Callable[..., Any], eager: Callable[..., Any], args: Sequence[Any]
@@ -138,6 +143,12 @@ def _why_not(entry: GraphEntry, graph: GraphModule, args: Sequence[Any]) -> str:
     if not all(map(effects.is_torchs_own, graph.graph.nodes)):
         return "a graph calls operators that are not torch's, so it is not called again"
     return ""
+
+
+def _is_due(entry: GraphEntry, calls: int) -> bool:
+    """Whether a size that has no pairs is to have some, after so many calls of a run."""
+    taken = len(entry.paired)
+    return taken < len(SIZES) and calls > SIZES[taken]
 
 
 def _enough(pairs: Sequence[tuple[float, float]]) -> bool:

@@ -92,6 +92,21 @@ def test_a_graph_is_called_further_and_then_no_more(cells, further):
     assert dynamo_ext.last_report().paired_seconds == 0.0
 
 
+@pytest.mark.usefixtures("generous", "further")
+def test_a_size_that_grows_is_paired_early_and_late(cells):
+    grows = """
+def run(model):
+    for size in range(2, 40):
+        torch._dynamo.graph_break()
+        last = model(torch.ones(size, 8))
+    return last
+last = run(model)
+"""
+    graphs = report(cells, grows).graphs
+    (often,) = [graph for graph in graphs if graph.calls > paired_calls.SIZES[-1]]
+    assert len(often.pairs) == SHORT_PAIRS * len(paired_calls.SIZES)
+
+
 @pytest.mark.usefixtures("generous")
 @pytest.mark.parametrize(
     "text",
@@ -193,5 +208,5 @@ def test_what_replays_on_cuda_is_called_once(backend, taken):
     entry = mock.Mock(backend=backend, mutates=False, draws=False)
     graph = torch.fx.symbolic_trace(lambda x: x + 1)
     given = mock.Mock(spec=torch.Tensor, is_cuda=True)
-    assert PairedCalls()._suits(entry, graph, [given]) is taken
-    assert PairedCalls()._suits(entry, graph, [torch.ones(1)]) is True
+    assert (not paired_calls._why_not(entry, graph, [given])) is taken
+    assert not paired_calls._why_not(entry, graph, [torch.ones(1)])

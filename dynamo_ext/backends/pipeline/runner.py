@@ -55,7 +55,6 @@ class Runner:
         self._check = EngineCheck(self._relaxed, context, self._engines)
         self._failures = 0
         self._dead = self._late = ""
-        self._shapes = shape_limit.ShapeLimit()
         self._untold: str | None = None
         if runtime := fact(context.backend, "fork_unsafe_runtime"):
             fork_safety.stay_behind(self, runtime)
@@ -152,9 +151,8 @@ class Runner:
         key = engines.key(args, constants)
         if key in engines.known:
             return engines.known[key]
-        refusal = self._shapes.refusal(key, len(engines.known)) if engines.per_shape else ""
-        if refusal:
-            self._note("run", message=refusal, remedy=shape_limit.REMEDY)
+        if engines.per_shape and len(engines.known) >= shape_limit.MOST_SHAPES:
+            self._note("run", message=shape_limit.TOO_MANY, remedy=shape_limit.REMEDY)
             return None
         try:
             engine = engines.build(args, constants, self._check.kept)

@@ -5,6 +5,7 @@ from typing import Any
 
 from torch.fx import GraphModule
 
+from dynamo_ext.backends import calibration
 from dynamo_ext.backends.journal import Journal
 from dynamo_ext.torch_private import dispatch
 from dynamo_ext.torch_private.entered_modes import forward_of
@@ -17,9 +18,13 @@ REMEDY = (
 MOST_SHAPES, AT_ONCE = 16, 2
 """Shapes that get an engine, and those that get one at their first call."""
 
+TOO_MANY = (
+    f"{MOST_SHAPES} input shapes have been compiled, which is the limit; other shapes run eagerly."
+)
+
 
 class ShapeLimit:
-    """Sees the calls of one partition with shapes that have no engine yet.
+    """Sees the calls of one graph with shapes that have no engine yet.
 
     After ``AT_ONCE`` shapes another one gets an engine when it comes again before another such
     shape does. A sequence that grows token by token never gets there.
@@ -31,10 +36,7 @@ class ShapeLimit:
     def refusal(self, shape: tuple[Any, ...], built: int) -> str:
         """Why a shape gets no engine at this call; empty where it gets one."""
         if built >= MOST_SHAPES:
-            return (
-                f"{MOST_SHAPES} input shapes have been compiled, which is the limit; "
-                "other shapes run eagerly."
-            )
+            return TOO_MANY
         again, self._last = shape == self._last, shape
         if again or built < AT_ONCE:
             return ""
@@ -62,7 +64,8 @@ def limited(
 
     def call(*args: Any) -> Any:
         sizes = tuple([args[place] for place in places])
-        if sizes not in served:
+        # Calls that calibrate run in eager anyway, and are seen by the partitions.
+        if sizes not in served and not calibration.is_active():
             if refusal := limit.refusal(sizes, len(served)):
                 journal.add_fallback("run", "graph", message=refusal, remedy=REMEDY)
                 return eager(*args)

@@ -81,8 +81,8 @@ class FrameEntry:
 class GraphEntry:
     """A captured graph, held by its compiled callable.
 
-    ``pairs`` are seconds of a call in the engine and of one in eager, made one after the other;
-    ``unpaired`` is why there are none.
+    ``paired`` has, by the numbers among its inputs (sizes that may change), seconds of calls in the
+    engine and of calls in eager, made one after the other; ``unpaired`` is why there are none.
     """
 
     frame: FrameEntry
@@ -96,8 +96,13 @@ class GraphEntry:
     is_small: bool = False
     compile_started: float = 0.0
     compile_seconds: float = 0.0
-    pairs: list[tuple[float, float]] = field(default_factory=list)
+    paired: dict[tuple[int, ...], list[tuple[float, float]]] = field(default_factory=dict)
     unpaired: str = ""
+
+    @property
+    def pairs(self) -> tuple[tuple[float, float], ...]:
+        """Those of all sizes."""
+        return tuple(pair for pairs in self.paired.values() for pair in pairs)
 
 
 @dataclass

@@ -125,7 +125,7 @@ def _graph(entry: GraphEntry, run: RunLog, name: str, breaks: DistinctBreaks, fi
         untimed=calls.untimed,
         backward_seconds=calls.backward_seconds,
         backward_untimed=calls.backward_untimed,
-        pairs=tuple(entry.pairs),
+        pairs=entry.pairs,
         unpaired=entry.unpaired,
         first_call_started=_since(run, calls.first_started),
         first_call_seconds=calls.first_ended - calls.first_started,

@@ -1,9 +1,7 @@
-"""``%dynamo cache``: races, engines that ended a process, answers of engines."""
+"""What is kept on disk: races, engines that ended a process, answers of engines."""
 
 import collections
 from pathlib import Path
-
-from IPython.core.error import UsageError
 
 from dynamo_ext.auto.backend import BACKEND
 from dynamo_ext.auto.cache import Entry, Place, Store
@@ -11,34 +9,30 @@ from dynamo_ext.backends import crash_records, known_machines
 from dynamo_ext.backends.crash_records import Unfinished
 from dynamo_ext.backends.support import support_cache
 from dynamo_ext.capture.cells.turn_trial import Outcomes
-from dynamo_ext.errors import RecordFormatError
+from dynamo_ext.errors import OptionError, RecordFormatError
 from dynamo_ext.formatting import count
-from dynamo_ext.magics.argument_errors import refuse
-from dynamo_ext.magics.arguments import unquoted
 from dynamo_ext.records.common import checked, plain
 
+ACTIONS = ("show", "clear", "export", "import")
 
-def cache_command(action: str = "show", file: str | None = None) -> None:
-    """Show, clear, export or import.
 
-    Raises ``UsageError`` for anything else, or a file that cannot be written; ``RecordFormatError``
-    where an imported file is missing, or not an export.
+def cache(action: str = "show", file: str = "") -> str:
+    """Show, clear, export or import, and say what was done.
+
+    Raises ``OptionError`` for anything else, or a file that cannot be written, and
+    ``RecordFormatError`` where an imported file is missing, or not an export.
     """
-    store = BACKEND.store
-    if action not in {"show", "clear", "export", "import"}:
-        refuse("cache", f"%dynamo cache {action} is not known.")
-    if (file is not None) != (action in {"export", "import"}):
-        refuse("cache")
-    path = Path(unquoted(file)).expanduser() if file else Path()
+    store, path = BACKEND.store, Path(file).expanduser()
+    if action not in ACTIONS or bool(file) != (action in {"export", "import"}):
+        lack = "" if action in ACTIONS else f"cache {action} is not known."
+        raise OptionError(lack, "Write it as cache [show|clear|export FILE|import FILE].")
     if action == "show":
-        said = _shown(store)
-    elif action == "clear":
-        said = _cleared(store)
-    elif action == "export":
-        said = f"{count(_export(store, path), 'race')} written to {path}."
-    else:
-        said = f"{count(store.take(path), 'race')} read from {path}."
-    print(said)  # noqa: T201 - a magic's answer goes to stdout
+        return _shown(store)
+    if action == "clear":
+        return _cleared(store)
+    if action == "export":
+        return f"{count(_export(store, path), 'race')} written to {path}."
+    return f"{count(store.take(path), 'race')} read from {path}."
 
 
 def _shown(store: Store) -> str:
@@ -66,8 +60,8 @@ def _export(store: Store, path: Path) -> int:
         return store.export(path)
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
-        msg = f"{path} cannot be written: {reason}. Give a file in a folder of yours that exists."
-        raise UsageError(msg) from None
+        message = f"{path} cannot be written: {reason}."
+        raise OptionError(message, "Give a file in a folder of yours that exists.") from None
 
 
 def _summary(entries: list[Entry], path: Path) -> str:
