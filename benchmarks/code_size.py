@@ -24,16 +24,23 @@ def lines(path: Path) -> int:
     return len(path.read_text().splitlines())
 
 
+def counts() -> dict[str, int]:
+    """What ``size.toml`` bounds, by its names there."""
+    private = [p for p in files("dynamo_ext") if "torch_private" in str(p.relative_to(ROOT))]
+    trees = [ast.parse(p.read_text()) for p in private]
+    return {
+        **{part: sum(map(lines, files(part))) for part in PARTS},
+        "patches": sum(len(patches(tree)) for tree in trees),
+        "private_names": len(set().union(*map(private_names, trees))),
+    }
+
+
 def main() -> None:
     """Print the numbers, and the files and folders that are large."""
     argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0]).parse_args()
+    for name, number in counts().items():
+        print(f"{name}: {number}")
     sizes = {path: lines(path) for part in PARTS for path in files(part)}
-    for part in PARTS:
-        print(f"lines in {part}: {sum(sizes[path] for path in files(part))}")
-    private = [p for p in files("dynamo_ext") if "torch_private" in str(p.relative_to(ROOT))]
-    trees = [ast.parse(p.read_text()) for p in private]
-    print(f"patches of torch's tracing: {sum(len(patches(tree)) for tree in trees)}")
-    print(f"private names of torch's: {len(set().union(*map(private_names, trees)))}")
     long = [path for path in sizes if sizes[path] > LONG]
     print(f"files of more than {LONG} lines: {len(long)}")
     for path in sorted(long, key=lambda each: -sizes[each]):

@@ -90,7 +90,7 @@ def page(rows: Sequence[Row], machine: str) -> str:
             "Cell | Backend | First s | Budget s | Plain s | What was said",
             [
                 [row.cell, f"`{row.backend}`", _first(row), f"{row.budget:.1f}",
-                 "–" if row.plain is None else f"{row.plain:.2f}", cell(row.error)]
+                 "–" if row.plain is None else f"{row.plain:.2f}", cell(row.error or _over(row))]
                 for row in rows if row.over_budget
             ],
         ),
@@ -119,6 +119,13 @@ def page(rows: Sequence[Row], machine: str) -> str:
         )
         or "Nothing.",
     )  # fmt: skip
+
+
+def _over(row: Row) -> str:
+    """What the first run's report says of its seconds."""
+    facts = row.first.facts if row.first else None
+    said = (each for each in facts.fallbacks if "were used up" in each) if facts else ()
+    return next(iter(said), "")
 
 
 def _sentences(facts: Facts) -> str:

@@ -24,7 +24,8 @@ class FirstRun:
 
     With ``late_checks`` what was compiled in time is checked later. ``before`` is that of the run
     before of the same code, and ``ran`` what a run took beside this work. ``waiting`` has the
-    seconds in eager of what waits for its turn.
+    seconds in eager of what waits for its turn, ``longest`` those of the longest block of work,
+    and its name.
     """
 
     def __init__(
@@ -44,12 +45,13 @@ class FirstRun:
         self._since: float | None = None
         self._begun, self.ran = self._clock(), 0.0
         self.waiting: WeakKeyDictionary[object, float] = WeakKeyDictionary()
+        self.longest = 0.0, ""
         self.before = before
         if before is not None:
             before.before = None
 
     @contextlib.contextmanager
-    def working(self) -> Iterator[None]:
+    def working(self, name: str = "") -> Iterator[None]:
         """Count the seconds of the block; those of a block within another count once."""
         if self._since is not None:
             yield
@@ -58,6 +60,7 @@ class FirstRun:
         try:
             yield
         finally:
+            self.longest = max(self.longest, (self._clock() - self._since, name))
             self._spent, self._since = self.spent, None
 
     def close(self) -> None:

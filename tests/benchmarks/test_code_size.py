@@ -1,4 +1,5 @@
 import ast
+import tomllib
 
 from benchmarks import code_size
 
@@ -26,3 +27,10 @@ Module._forward, Module.__init__, torch._C._get()._other, _helper.b, torch.ops.a
         "torch.nn.Module._forward",
         "torch._C._get",
     }
+
+
+def test_nothing_grows():
+    most = tomllib.loads((code_size.ROOT / "size.toml").read_text())
+    found = code_size.counts()
+    assert found.keys() == most.keys()
+    assert {name: found[name] for name in most if found[name] > most[name]} == {}

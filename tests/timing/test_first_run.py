@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dynamo_ext.capture.report import capture_disabled
 from dynamo_ext.timing import first_run
 from dynamo_ext.timing.first_run import FirstRun
 
@@ -51,3 +52,13 @@ def test_only_work_counts_and_work_within_work_once() -> None:
 def test_eager_has_the_fewest_seconds_and_auto_the_most() -> None:
     usual = [first_run.usual_seconds(each) for each in ("eager:bf16", "onnxrt:int8", "auto")]
     assert usual == sorted(set(usual))
+
+
+@pytest.mark.parametrize(("long", "said"), [(0.15, ", 150 ms of them by `forward`:"), (0.05, ":")])
+def test_what_took_most_of_it_is_named(long: float, said: str) -> None:
+    given = seconds()
+    for name, took in (("forward", long), ("step", 0.2 - long)):
+        with given.working(name if took == long else ""):
+            CLOCK.now += took
+    message = capture_disabled.used_up(given).message
+    assert message.startswith(f"The 0.2 s for the first run were used up{said}")

@@ -125,7 +125,7 @@ class FrameListener:
         if instead := self._kept_out(run):
             return instead(frame, cache, state)
         with (
-            first_run.current().working(),
+            first_run.current().working(frame.f_code.co_qualname.replace("<module>", "the cell")),
             Listening(),
             frame_eval.compile_lock,
             active_modes.ended_where_it_raises(),

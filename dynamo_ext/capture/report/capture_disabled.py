@@ -3,6 +3,7 @@
 from typing import Any
 
 from dynamo_ext.capture.torch_private import frame_eval
+from dynamo_ext.formatting import seconds
 from dynamo_ext.records.report import Fallback
 from dynamo_ext.timing.first_run import FirstRun
 from dynamo_ext.torch_private import version
@@ -44,8 +45,12 @@ def observed(mode: str) -> Fallback:
 
 
 def used_up(given: FirstRun) -> Fallback:
-    """Of a run that met something new when its seconds were used up."""
-    why = f"The {given.seconds:g} s for the first run were used up: what is new runs in Python"
+    """Of a run that met something new when its seconds were used up; names what took most."""
+    took, name = given.longest
+    most = f", {seconds(took)} of them by `{name}`" if name and took > given.seconds / 2 else ""
+    why = (
+        f"The {given.seconds:g} s for the first run were used up{most}: what is new runs in Python"
+    )
     return of_run(why, given.remedy, cause="time")
 
 
