@@ -225,6 +225,7 @@ _FAKE_TENSOR = Cause(
     "If eager raises there too, fix it; else move it before or after the compiled code.",
 )
 _UNBUILT = _builds("a module")
+_KEPT_OUT = Cause("the code keeps it out by torch.compiler.disable", _NOTHING, harmless=True)
 
 _KNOWN: dict[str, Cause | Callable[[GraphBreak], Cause]] = {
     "gb0007": _skipped,
@@ -251,6 +252,8 @@ _KNOWN: dict[str, Cause | Callable[[GraphBreak], Cause]] = {
         "If the line runs without an error by itself, Dynamo cannot trace it: move it before or "
         "after the compiled code.",
     ),
+    "gb0098": _KEPT_OUT,
+    "gb0099": _KEPT_OUT,
     "gb0105": _NUMPY,
     "gb0109": Cause("`.tolist()` reads the values of a tensor", f"{_READS}."),
     "gb0119": _UNBUILT,

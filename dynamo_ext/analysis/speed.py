@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dynamo_ext.analysis.placement import EAGER
 from dynamo_ext.formatting import count
-from dynamo_ext.records.comparison import Verdict, verdict_of
+from dynamo_ext.records.comparison import BUSY_CORES, Verdict, verdict_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,8 +24,7 @@ MOST_OF_IT = 0.5
 """The share of a run's time from which the gain of its graphs says something of all of it."""
 
 OFF = 0.2
-"""By how much an estimate from single graphs is off for a whole cell, for most cells: see
-docs/first-run.md."""
+"""By how much an estimate is off for most cells: see docs/first-run.md."""
 
 MOST_RUNS = 100_000
 """Runs after which compiling has paid, at most; what needs more never pays."""
@@ -110,6 +109,8 @@ def cell_gain(report: Report) -> CellGain | str:
         # What runs as the plain cell does gains nothing, whatever single runs took.
         return _why_not(report)
     if plain and not report.compile_seconds and report.run_seconds > 0:
+        if report.busy_cores >= BUSY_CORES:
+            return f"other programs kept {report.busy_cores:.1f} cores busy in this run"
         return _by_plain_runs(report.run_seconds, plain)
     if known and sure >= MOST_OF_IT * now:
         return _by_pairs(report, known, now)
@@ -160,7 +161,12 @@ def _by_pairs(report: Report, known: Sequence[tuple[Graph, Gain]], now: float) -
     )
     pairs = min(each.pairs for _, each in known)
     source = f"{count(pairs, 'pair')} of calls of its graphs" if pairs else "races of its graphs"
-    return CellGain(now, ratio * now, low / (1 + OFF), high * (1 + OFF), source)
+    return _estimate(now, ratio * now, (low, high), source)
+
+
+def _estimate(now: float, plain: float, ends: tuple[float, float], source: str) -> CellGain:
+    """With an interval that is as wide as such estimates are off."""
+    return CellGain(now, plain, ends[0] / (1 + OFF), ends[1] * (1 + OFF), source)
 
 
 def _is_eagers(graph: Graph) -> bool:
@@ -173,7 +179,7 @@ def _is_eagers(graph: Graph) -> bool:
 def _by_plain_runs(now: float, plain: Sequence[float]) -> CellGain:
     source = f"{count(len(plain), 'run')} of the same text as a plain cell"
     ends = min(plain) / now, max(plain) / now
-    return CellGain(now, statistics.median(plain), *ends, source)
+    return _estimate(now, statistics.median(plain), ends, source)
 
 
 def _by_turns(report: Report) -> CellGain | None:
@@ -187,7 +193,10 @@ def _by_turns(report: Report) -> CellGain | None:
         1 + sum(n.turns * n.captured * (getattr(n, end) - 1) for n in report.turns) / now
         for end in ("low", "high")
     )
-    return CellGain(now, plain, low, high, "turns of its loop that ran plainly")
+    if low <= 0:
+        # They are too far apart to say anything.
+        return None
+    return _estimate(now, plain, (low, high), "turns of its loop that ran plainly")
 
 
 def _why_not(report: Report) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from dynamo_ext.records.comparison import BUSY_CORES
+from dynamo_ext.timing.machine_load import MachineLoad
+
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
@@ -13,11 +16,14 @@ _TEXTS, _RUNS = 200, 9
 
 
 class PlainRuns:
-    """Times the cells of a shell from now on, by IPython's events, but those that raise."""
+    """Times the cells of a shell from now on, by IPython's events.
+
+    Those that raise do not count, nor do those beside which other programs kept the machine busy.
+    """
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._seconds: dict[str, list[float]] = {}
-        self._started: list[float] = []
+        self._started: list[tuple[float, MachineLoad]] = []
         self._events: Any = shell.events
         self._events.register("pre_run_cell", self._begin)
         self._events.register("post_run_cell", self._end)
@@ -33,15 +39,17 @@ class PlainRuns:
 
     def _begin(self, _info: Any) -> None:
         # A cell may run another one.
-        self._started.append(time.perf_counter())
+        self._started.append((time.perf_counter(), MachineLoad().__enter__()))
 
     def _end(self, result: Any) -> None:
         if not self._started:
             # It is the cell that loaded the extension.
             return
-        took = time.perf_counter() - self._started.pop()
+        started, company = self._started.pop()
+        took = time.perf_counter() - started
+        company.__exit__()
         text = (result.info.raw_cell or "").strip()
-        if not result.success or text.startswith("%%"):
+        if not result.success or text.startswith("%%") or company.cores >= BUSY_CORES:
             return
         runs = [*self._seconds.pop(text, ()), took]
         self._seconds[text] = runs[-_RUNS:]

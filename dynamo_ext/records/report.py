@@ -58,7 +58,8 @@ class Report:
     are of. ``seconds`` is the wall time of the run: of that,
     ``compile_seconds`` went to compiling, ``profile_seconds`` to timing operations (``--profile``;
     meanwhile other programs kept ``profile_busy_cores`` busy), ``race_seconds`` to ``auto``'s
-    races, ``paired_seconds`` to further calls of graphs in their engine and in eager. ``loads``
+    races, ``paired_seconds`` to further calls of graphs in their engine and in eager. Meanwhile
+    other programs kept ``busy_cores`` busy. ``loads``
     are what was loaded before it, torch._dynamo and the backend's engine, with the seconds.
     ``end_to_end`` is there where ``auto`` was given a bound of accuracy. ``line`` is what stood
     behind ``%%dynamo``, ``program`` the call that compiles a model so. ``plain_runs`` are seconds
@@ -100,6 +101,7 @@ class Report:
     turns: tuple[LoopTurns, ...] = ()
     spent_before: float = 0.0
     schema: int = SCHEMA_VERSION
+    busy_cores: float = 0.0
 
     @property
     def run_seconds(self) -> float:

@@ -27,6 +27,7 @@ from dynamo_ext.records.autotune import EndToEnd
 from dynamo_ext.records.common import CodeBlock
 from dynamo_ext.records.report import Mode, Report
 from dynamo_ext.timing.first_run import FirstRun, within
+from dynamo_ext.timing.machine_load import MachineLoad
 
 
 class Check(Protocol):
@@ -101,9 +102,10 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     if not decides and mode != "run":
         code_cache.look_again()
     error: BaseException | None = None
+    company = MachineLoad()
     started = time.perf_counter()
     try:
-        with within(given or FirstRun()), Recording(run), tracer.surroundings():
+        with company, within(given or FirstRun()), Recording(run), tracer.surroundings():
             if check is not None:
                 check.before(run)
             trials = Trials(program.source, tracer.compiler) if decides else None
@@ -125,6 +127,7 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
         cell=CodeBlock(title, program.filename, 1, source),
         seconds=took,
         compile_seconds=run.compile_seconds,
+        busy_cores=company.cores,
         error=one_line(error, with_type=True) if error is not None else "",
         interrupted=isinstance(error, KeyboardInterrupt),
         versions=versions,

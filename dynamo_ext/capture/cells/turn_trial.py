@@ -62,6 +62,7 @@ class Trials:
             for _, _, value, _ in Outcomes().rows("key = ? AND place = ?", *self._key(line)):
                 with suppress(ValueError, TypeError):
                     trial.decide(*json.loads(str(value)))
+                    trial.is_remembered = True
         return trial
 
     def _key(self, line: int) -> tuple[str, str]:
@@ -80,7 +81,8 @@ class Outcomes(Table):
 class TurnTrial:
     """The trial of one loop; ``is_python`` is its outcome, ``None`` before it.
 
-    ``keep`` gets what ``decide`` takes, once it is known.
+    An outcome that ``is_remembered`` was found by another kernel, whose seconds tell nothing of
+    this one's. ``keep`` gets what ``decide`` takes, once it is known.
     """
 
     def __init__(
@@ -90,6 +92,7 @@ class TurnTrial:
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.is_python: bool | None = None
+        self.is_remembered = False
         self._keep = keep
         self._outcome = (0.0, 0.0, 0.0, 0.0)
         self._line = line
@@ -128,7 +131,7 @@ class TurnTrial:
 
     def as_record(self) -> LoopTurns:
         """What was found, and how many turns this run has made captured."""
-        captured = 0 if self.is_python else self._turns
+        captured = 0 if self.is_python or self.is_remembered else self._turns
         return LoopTurns(self._line, captured, *self._outcome)
 
     def as_fallback(self) -> Fallback:

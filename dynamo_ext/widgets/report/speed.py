@@ -54,7 +54,7 @@ def cost(report: Report) -> str:
     if isinstance(found, str) or found.verdict == "unclear":
         return f"{said}."
     paid = runs_until_paid(report, found)
-    pays = "it does not pay" if paid is None else f"it has paid after {count(paid, 'run')}"
+    pays = "it does not pay" if paid is None else f"it pays after {count(paid, 'run')}"
     return f"{said}; {pays}."
 
 

@@ -31,7 +31,7 @@ CELL = CodeBlock("Cell In[1]", "f.py", 1, "f(x)")
                 "1.00 s where plain takes 2.00 s: 2.00× (1.58–2.52), by 3 pairs of calls of its "
                 "graphs."
             ),
-            "compiling took 10.0 s; it has paid after 10 runs.",
+            "compiling took 10.0 s; it pays after 10 runs.",
         ),
         (
             ((1.0, 0.95), (1.0, 1.0), (1.0, 1.05)),
@@ -70,7 +70,7 @@ def test_what_was_spent_before_counts() -> None:
     ran = dataclasses.replace(graph(TWICE), run_seconds=1.0)
     made = report(ran, seconds=1.0, compile_seconds=0.0, spent_before=4.0)
     assert speed.cost(made) == (
-        "nothing was compiled in this run; 4.00 s before; it has paid after 4 runs."
+        "nothing was compiled in this run; 4.00 s before; it pays after 4 runs."
     )
     assert speed.cost(dataclasses.replace(made, spent_before=0.0)) == "nothing was compiled."
 
