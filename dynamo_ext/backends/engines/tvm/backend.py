@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends.base import PARTITION_OPTIONS, CompiledFn, Options, Support, unavailable
-from dynamo_ext.backends.engines.tvm import session, target, tuning
+from dynamo_ext.backends.engines.tvm import session, target
 from dynamo_ext.backends.engines.tvm.ops import table
+from dynamo_ext.backends.engines.tvm.tuning import search
 from dynamo_ext.backends.support.tensor_limits import INTEGERS, TensorLimits
 from dynamo_ext.backends.support.tried_backend import TriedBackend
 from dynamo_ext.backends.torch_private import decompositions
@@ -102,7 +103,7 @@ class TvmMetaScheduleBackend(TvmBackend):
         *PARTITION_OPTIONS,
         OptionSpec("tune", default=True, help="search schedules for functions without a record"),
         OptionSpec("trials", 64, "schedules measured for each function without a record", least=0),
-        OptionSpec("budget", tuning.BUDGET, "most seconds of searching for one graph", least=0),
+        OptionSpec("budget", search.BUDGET, "most seconds of searching for one graph", least=0),
         OptionSpec("database", "", "folder of records; empty means one in the user's cache"),
     )
 
@@ -121,7 +122,7 @@ class TvmMetaScheduleBackend(TvmBackend):
 
     def compiled(self, graph: GraphModule, options: Options) -> CompiledFn:
         """Convert, fuse, search for what has no record, and compile with the best known."""
-        return tuning.session(graph, options).run
+        return search.session(graph, options).run
 
 
 TVM = TvmBackend()

@@ -2,27 +2,25 @@
 
 The fastest of many that were timed once is in part the luckiest, and what is fast by itself need
 not be so between other functions. So what was found stays only if the whole partition is faster
-with it than by rule. Schedules are timed in a child process, so that a crash ends that one alone.
+with it than by rule.
 """
 
 import contextlib
 import os
-import statistics
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
 from torch.fx import GraphModule
 
 from dynamo_ext.backends import journal
 from dynamo_ext.backends.engines.tvm import session as tvm_session
 from dynamo_ext.backends.engines.tvm import target
 from dynamo_ext.backends.engines.tvm.schedule import rules
+from dynamo_ext.backends.engines.tvm.tuning import measure
 from dynamo_ext.interruptions import interrupts_later, pass_on, suppressed
 from dynamo_ext.numerics.rng_state import host_kept
 from dynamo_ext.timing.race import Plan, TimedCallable, race
@@ -32,9 +30,6 @@ BATCH = 8
 
 BUDGET = 120.0
 """Seconds of searching for a graph, where nothing else is said."""
-
-CALL_SECONDS = 20.0
-"""How long the child may take over one schedule before it is ended and started again."""
 
 NEGLIGIBLE = 0.02
 """Share of a graph's time below which a function is left as the rules have it."""
@@ -112,9 +107,6 @@ def tune(functions: Sequence[Any], database: Any, options: Mapping[str, Any]) ->
     def over() -> bool:
         return bool(interrupts) or time.monotonic() - start >= budget
 
-    def timed(module: str) -> tuple[list[float] | None, str | None]:
-        return (None, "The search is over.") if over() else child.time(module)
-
     def told(at: int, results: Sequence[Any]) -> None:
         times[at] += [float(each.run_secs[0]) if each.run_secs else 1.0 for each in results]
         best, (seconds, function) = min(times[at]) * 1e6, worth[at]
@@ -125,13 +117,13 @@ def tune(functions: Sequence[Any], database: Any, options: Mapping[str, Any]) ->
 
     # Keep TVM from clearing a cell's output when it has something to print.
     tvm.register_global_func("s_tir.meta_schedule.using_ipython", lambda: False, override=True)
-    with interrupts_later() as interrupts, host_kept(), contextlib.closing(Child()) as child:
+    with interrupts_later() as interrupts, host_kept(), measure.Worker(over) as worker:
         made = [rules.schedule(function.dispatched[0]["main"]) for function in functions]
-        by_rule = [(timed(tvm.ir.save_json(each.mod))[0] or [0.0])[0] for each in made]
+        by_rule = [(worker.time(tvm.ir.save_json(each.mod))[0] or [0.0])[0] for each in made]
         pairs = list(zip(by_rule, functions, strict=True))
         worth = [pair for pair in pairs if pair[0] > NEGLIGIBLE * sum(by_rule)]
         times: list[list[float]] = [[] for _ in worth]
-        builder, runner, callbacks = _tools(timed, over, told)
+        builder, runner, callbacks = measure.tools(worker, told)
         model = ms.cost_model.XGBModel(num_warmup_samples=16, num_tuning_cores=target.threads())
         if worth:
             try:
@@ -160,41 +152,6 @@ def tune(functions: Sequence[Any], database: Any, options: Mapping[str, Any]) ->
                 _keep_rule(database, pair[1], pair[0])
 
 
-def _tools(
-    timed: Callable[[str], Any], over: Callable[[], bool], told: Callable[[int, Any], None]
-) -> tuple[Any, Any, list[Any]]:
-    """MetaSchedule's builder, runner and callbacks: they record times, and raise where it is over.
-
-    ``told`` gets the number of a task, and the results of its latest candidates.
-    """
-    import tvm
-    from tvm.ir.utils import derived_object
-    from tvm.s_tir import meta_schedule as ms
-    from tvm.s_tir.meta_schedule import measure_callback as callbacks
-
-    @derived_object
-    class Builder(ms.builder.PyBuilder):  # type: ignore[misc]
-        def build(self, inputs: Any) -> Any:
-            # What times a schedule also compiles it.
-            return [ms.builder.BuilderResult(tvm.ir.save_json(each.mod), None) for each in inputs]
-
-    @derived_object
-    class Runner(ms.runner.PyRunner):  # type: ignore[misc]
-        def run(self, inputs: Any) -> Any:
-            if over():
-                # Called to end its tasks, TVM may end one twice, which it takes for an error, too.
-                raise TimeoutError
-            return [ms.runner.LocalRunnerFuture(*timed(str(each.artifact_path))) for each in inputs]
-
-    @derived_object
-    class Progress(callbacks.PyMeasureCallback):  # type: ignore[misc]
-        def apply(self, _: Any, task: int, __: Any, ___: Any, results: Any) -> None:
-            told(task, results)
-
-    recording = [callbacks.AddToDatabase(), callbacks.UpdateCostModel()]
-    return Builder(), Runner(), [*recording, Progress()]
-
-
 def _context(function: Any) -> Any:
     from tvm.s_tir import meta_schedule as ms
 
@@ -215,42 +172,6 @@ def _context(function: Any) -> Any:
     )
     target.package().get_global_func("s_tir.meta_schedule.TuneContextInitialize")(context)
     return context
-
-
-class Child:
-    """A process of TVM's that builds and times schedules, until it is closed."""
-
-    def __init__(self) -> None:
-        from tvm.support.popen_pool import PopenWorker
-
-        # The child need not find this package.
-        cloudpickle.register_pickle_by_value(sys.modules[__name__])
-        self._process = PopenWorker(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.close = self._process.kill
-
-    def time(self, module: str) -> tuple[list[float] | None, str | None]:
-        """The median seconds of a scheduled module, given as JSON; or what went wrong."""
-        try:
-            self._process.send(_seconds, (module, target.target()), timeout=CALL_SECONDS)
-            return [statistics.median(self._process.recv())], None
-        except Exception as error:  # noqa: BLE001 - TVM refuses it, or the child ended
-            pass_on(error)
-            return None, f"{type(error).__name__}: {str(error)[-500:]}"
-
-
-def _seconds(text: str, target: Any) -> list[float]:
-    import tvm
-    from tvm.s_tir.meta_schedule import arg_info
-    from tvm.s_tir.meta_schedule.runner import EvaluatorConfig, local_runner
-
-    module = tvm.ir.load_json(text)
-    facts = [each.as_json() for each in arg_info.ArgInfo.from_prim_func(module["main"])]
-    return local_runner.default_run_evaluator(  # type: ignore[no-any-return]
-        tvm.compile(module, target=target).jit(),
-        tvm.cpu(),
-        EvaluatorConfig(number=1, repeat=3, min_repeat_ms=20),
-        local_runner.default_alloc_argument(tvm.cpu(), facts, 1),
-    )
 
 
 def _show(words: str) -> None:

@@ -1,0 +1,1 @@
+"""The search for faster schedules, and its database."""
