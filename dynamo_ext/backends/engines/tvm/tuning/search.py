@@ -23,10 +23,14 @@ from dynamo_ext.backends.engines.tvm.schedule import rules
 from dynamo_ext.backends.engines.tvm.tuning import measure
 from dynamo_ext.interruptions import interrupts_later, pass_on, suppressed
 from dynamo_ext.numerics.rng_state import host_kept
+from dynamo_ext.timing import first_run
 from dynamo_ext.timing.race import Plan, TimedCallable, race
 
 BATCH = 8
 """Candidates that the search gives at a time."""
+
+SHARE = 0.7
+"""Of the seconds that are left for a first run, what a search may take."""
 
 BUDGET = 120.0
 """Seconds of searching for a graph, where nothing else is said."""
@@ -102,7 +106,9 @@ def tune(functions: Sequence[Any], database: Any, options: Mapping[str, Any]) ->
     import tvm
     from tvm.s_tir import meta_schedule as ms
 
-    start, most, budget = time.monotonic(), options["trials"], options["budget"]
+    start, most = time.monotonic(), options["trials"]
+    # What is found has to be compiled and checked in the seconds that a first run has.
+    budget = min(options["budget"], SHARE * first_run.current().left)
 
     def over() -> bool:
         return bool(interrupts) or time.monotonic() - start >= budget
