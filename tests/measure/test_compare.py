@@ -17,6 +17,7 @@ import dynamo_ext
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.base import Support
 from dynamo_ext.errors import LastingEffectError, OptionError
+from dynamo_ext.measure import result_check
 from dynamo_ext.measure.candidates import candidates_of
 from dynamo_ext.measure.compare import compare_workload
 from dynamo_ext.measure.progress import reporting_to
@@ -282,11 +283,17 @@ def test_a_weight_that_only_rounding_changes_is_no_difference(eagers, others, ou
     assert found["other"].outcome == outcome
 
 
-@pytest.mark.parametrize("rounding", [1e-9, 1e-6], ids=["one step", "as many steps add up"])
-@pytest.mark.parametrize(("side", "slope", "outcome"), [(-1, 1.0, "measured"), (1, 4.0, "wrong")])
+@pytest.mark.parametrize(
+    ("rounding", "seconds"),
+    [(1e-9, 10.0), (1e-6, 10.0), (1e-6, 0.0)],
+    ids=["one step", "as many steps add up", "and a run takes long"],
+)
+@pytest.mark.parametrize("outcome", ["measured", "wrong"])
 def test_gradients_that_jump_with_rounding_have_several_right_answers(
-    side, slope, outcome, rounding
+    monkeypatch, outcome, rounding, seconds
 ):
+    side, slope = (-1, 1.0) if outcome == "measured" else (1, 4.0)
+    monkeypatch.setattr(result_check, "_SHAKE_SECONDS", seconds)
     torch.manual_seed(0)
     x = torch.randn(64)
     weight = torch.nn.Parameter(torch.ones(64))
