@@ -152,7 +152,7 @@ class Runner:
         if key in engines.known:
             return engines.known[key]
         if engines.per_shape and len(engines.known) >= shape_limit.MOST_SHAPES:
-            self._note("run", message=shape_limit.TOO_MANY, remedy=shape_limit.REMEDY)
+            self._note("run", message=shape_limit.too_many(), remedy=shape_limit.REMEDY)
             return None
         try:
             engine = engines.build(args, constants, self._check.kept)

@@ -18,9 +18,13 @@ REMEDY = (
 MOST_SHAPES, AT_ONCE = 16, 2
 """Shapes that get an engine, and those that get one at their first call."""
 
-TOO_MANY = (
-    f"{MOST_SHAPES} input shapes have been compiled, which is the limit; other shapes run eagerly."
-)
+
+def too_many() -> str:
+    """What is said where no further shape gets an engine."""
+    return (
+        f"{MOST_SHAPES} input shapes have been compiled, which is the limit; other shapes run "
+        "eagerly."
+    )
 
 
 class ShapeLimit:
@@ -36,7 +40,7 @@ class ShapeLimit:
     def refusal(self, shape: tuple[Any, ...], built: int) -> str:
         """Why a shape gets no engine at this call; empty where it gets one."""
         if built >= MOST_SHAPES:
-            return TOO_MANY
+            return too_many()
         again, self._last = shape == self._last, shape
         if again or built < AT_ONCE:
             return ""
