@@ -54,7 +54,7 @@ _FAMILIES = {
     "convolutional networks": {model.name for model in (*classic.MODELS, *images.MODELS)}
     - _VIEWED_IN_PATCHES,
 }
-"""Who has a mean of their own."""
+"""The models of each family: the page has a mean for each."""
 
 
 _REACHED = (

@@ -31,6 +31,9 @@ from dynamo_ext.timing import first_run, statistics
 _BEFORE, _EACH = 20, 6
 """Turns before those that are timed, and how many of these run each way."""
 
+_STARTED = time.time()
+"""What was kept before is another kernel's."""
+
 _MARGIN = 0.95
 """Share of Python's time at which being captured begins to pay."""
 
@@ -59,10 +62,10 @@ class Trials:
         trial = self._trials.get(line)
         if trial is None:
             trial = self._trials[line] = TurnTrial(line, functools.partial(self._keep, line))
-            for _, _, value, _ in Outcomes().rows("key = ? AND place = ?", *self._key(line)):
+            for _, _, value, kept in Outcomes().rows("key = ? AND place = ?", *self._key(line)):
                 with suppress(ValueError, TypeError):
                     trial.decide(*json.loads(str(value)))
-                    trial.is_remembered = True
+                    trial.is_remembered = float(str(kept)) < _STARTED
         return trial
 
     def _key(self, line: int) -> tuple[str, str]:

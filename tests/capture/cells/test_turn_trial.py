@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -126,6 +127,10 @@ def test_what_is_kept_is_found_by_text_line_and_backend(monkeypatch: pytest.Monk
     first = Trials("text", "eager")
     first._keep(2, 5e-6, 1e-6, 0.2, 0.2)
     assert Trials("text", "eager").of_loop(2).is_python is True
+    assert not Trials("text", "eager").of_loop(2).is_remembered, "this kernel found it"
+    with monkeypatch.context() as later:
+        later.setattr(turn_trial, "_STARTED", time.time() + 1)
+        assert Trials("text", "eager").of_loop(2).is_remembered
     others = [("text", "eager", 3), ("other", "eager", 2), ("text", "onnxrt", 2)]
     for text, backend, line in others:
         assert Trials(text, backend).of_loop(line).is_python is None

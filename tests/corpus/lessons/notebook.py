@@ -45,7 +45,7 @@ for k in range(3):
     bar.value += 1
 done = bar.value
 del bar
-## text that is written anew
+## a widget whose text a loop changes
 label = widgets.HTML('start')
 for k in range(2):
     loss = (x * k).sum()

@@ -104,7 +104,7 @@ def g():
 got = []
 for y in g():
     got.append(y + 1)
-## generator that is told to raise
+## generator into which an exception is thrown
 def g():
     try:
         yield x
