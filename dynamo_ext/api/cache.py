@@ -24,8 +24,9 @@ def cache(action: str = "show", file: str = "") -> str:
     """
     store, path = BACKEND.store, Path(file).expanduser()
     if action not in ACTIONS or bool(file) != (action in {"export", "import"}):
-        lack = "" if action in ACTIONS else f"cache {action} is not known."
-        raise OptionError(lack, "Write it as cache [show|clear|export FILE|import FILE].")
+        lack = "takes no file" if file else "needs a file"
+        message = f"cache {action} {lack if action in ACTIONS else 'is not known'}."
+        raise OptionError(message, "Write it as cache [show|clear|export FILE|import FILE].")
     if action == "show":
         return _shown(store)
     if action == "clear":
