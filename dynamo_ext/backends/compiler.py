@@ -84,7 +84,6 @@ class Compiler:
         from dynamo_ext.backends.passes.noop_dropout import give_inputs
         from dynamo_ext.backends.pipeline.checkpointing import keep_random_state
         from dynamo_ext.backends.pipeline.compilation import compile_graph
-        from dynamo_ext.backends.pipeline.overlapping_inputs import MESSAGE, REMEDY, Overlaps
         from dynamo_ext.torch_private.entered_modes import forward_of
 
         keep_random_state(graph)
@@ -113,12 +112,5 @@ class Compiler:
         if attempt is not None and (died := attempt.died()) is not None:
             return refused("unavailable", died.message, crash_records.REMEDY)
         context = CompileContext(self.backend, self.options, journal, attempt, *precision.bound())
-        if tries:
-            with given.working(), Listening():
-                return compile_graph(graph, example_inputs, context)
-        overlaps = Overlaps(graph, example_inputs)
-        if self.name != "eager" and overlaps.found(example_inputs):
-            return refused("unsupported", MESSAGE, REMEDY)
         with given.working(), Listening(), crash_records.during(attempt, "compiling"):
-            made = compile_graph(graph, example_inputs, context)
-        return overlaps.kept_from(made, forward_of(graph), journal)
+            return compile_graph(graph, example_inputs, context)

@@ -51,6 +51,12 @@ def forward_of(graph: GraphModule) -> Callable[..., Any]:
     return call
 
 
+def is_forward(run: Callable[..., Any], graph: GraphModule) -> bool:
+    """Whether something is the graph itself, or its ``forward_of``."""
+    inner = getattr(run, "__wrapped__", run)
+    return inner is graph or getattr(inner, "__self__", None) is graph
+
+
 def _end(graph: GraphModule, modes: Sequence[Node], traceback: TracebackType | None) -> None:
     """Make the calls that end the modes which the graph has begun, as its own code would."""
     values: dict[str, Any] | None = None

@@ -6,7 +6,7 @@ Whatever fails on it, the user's result is eager's, and the journal says which s
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch.fx import GraphModule, Node
@@ -16,13 +16,20 @@ from dynamo_ext.backends.base import MIN_PARTITION, StayEager, Support, fact
 from dynamo_ext.backends.compile_context import CompileContext
 from dynamo_ext.backends.fx_graph import attribute, may_differentiate, named
 from dynamo_ext.backends.passes import fused_transformer
-from dynamo_ext.backends.pipeline import inplace_only, whole_graph
+from dynamo_ext.backends.pipeline import (
+    inplace_only,
+    overlapping_inputs,
+    shape_limit,
+    whole_graph,
+)
 from dynamo_ext.backends.pipeline.constant_folding import fold
 from dynamo_ext.backends.pipeline.division import graph_parts
 from dynamo_ext.backends.pipeline.freeze import watchable
 from dynamo_ext.backends.pipeline.graph_call import GraphCall
+from dynamo_ext.backends.pipeline.graph_check import GraphCheck
 from dynamo_ext.backends.pipeline.input_views import apart
 from dynamo_ext.backends.pipeline.memory_format import relaxed
+from dynamo_ext.backends.pipeline.overlapping_inputs import Overlaps
 from dynamo_ext.backends.pipeline.partition import (
     EagerNode,
     PartitionPlan,
@@ -34,14 +41,15 @@ from dynamo_ext.backends.pipeline.partition import (
 )
 from dynamo_ext.backends.pipeline.returned_views import separate_returned_views
 from dynamo_ext.backends.pipeline.runner import Runner
-from dynamo_ext.backends.pipeline.shape_limit import limited
 from dynamo_ext.backends.torch_private import aot, decompositions
 from dynamo_ext.errors import one_line
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.records.common import FULL
 from dynamo_ext.records.graph import Partition, PartitionRole
 from dynamo_ext.torch_private import dispatch, fx_nodes
-from dynamo_ext.torch_private.entered_modes import forward_of
+from dynamo_ext.torch_private.entered_modes import forward_of, is_forward
+
+_Compiled = TypeVar("_Compiled")
 
 
 def compile_graph(
@@ -51,36 +59,44 @@ def compile_graph(
 
     ``example_inputs`` are real tensors and symbolic sizes, one for each placeholder. Of the options
     ``divide``, ``freeze``, ``verify`` and ``min_partition`` are read here. The context's journal
-    receives partitions and fallbacks, now and in later calls.
+    receives partitions and fallbacks, now and in later calls. What a backend that is
+    ``self_verifying`` returns comes back as it is: other backends made it.
     """
+    backend = context.backend
+    tries = bool(fact(backend, "self_verifying"))
+    overlaps = Overlaps(graph, example_inputs)
+    checks = context.options.get("verify", not backend.whole_graph)
 
-    def compiled() -> Callable[..., Any]:
-        by_parts = not context.backend.whole_graph or fact(context.backend, "through_aot")
+    def compiled() -> tuple[Callable[..., Any], bool]:
+        if not (tries or backend.name == "eager") and overlaps.found(example_inputs):
+            raise StayEager(overlapping_inputs.MESSAGE, overlapping_inputs.REMEDY)
+        by_parts = not backend.whole_graph or fact(backend, "through_aot")
         if by_parts and context.options.get("divide", True):
             parts = graph_parts.divided(graph, example_inputs)
             if parts:
                 return _in_parts(graph, parts, context)
-        if context.backend.whole_graph or _by_autocast(context):
-            in_partitions = None if context.backend.whole_graph else _settled(context)
-            return whole_graph.compiled(graph, example_inputs, context, in_partitions)
+        if backend.whole_graph or _by_autocast(context):
+            in_partitions = None if backend.whole_graph else _settled(context)
+            return whole_graph.handed_over(graph, example_inputs, context, in_partitions), True
         compilation = _GraphCompilation(graph, example_inputs, context)
         run = compilation.compile()
-        check = compilation.needs_check or context.refuses
-        if check and context.options.get("verify", True):
-            return GraphCall(graph, run, context, check=True).call
-        return run
+        return run, compilation.needs_check or context.refuses
 
-    run = _or_eager(compiled, context)
-    if run is None:
+    made = _or_eager(compiled, context)
+    if made is None or is_forward(made[0], graph):
         return forward_of(graph)
-    if context.backend.whole_graph or fact(context.backend, "dynamic_shapes"):
+    run, needs_check = made
+    if tries:
         return run
-    return limited(graph, example_inputs, run, context.journal)
+    check = GraphCheck(graph, context) if needs_check and checks else None
+    call = GraphCall(graph, run, context.journal, check=check, attempt=context.attempt)
+    call.refusals = overlaps.refusals(context.journal)
+    if not (backend.whole_graph or fact(backend, "dynamic_shapes")):
+        call.refusals += shape_limit.refusals(example_inputs, context.journal)
+    return call
 
 
-def _or_eager(
-    compiled: Callable[[], Callable[..., Any]], context: CompileContext
-) -> Callable[..., Any] | None:
+def _or_eager(compiled: Callable[[], _Compiled], context: CompileContext) -> _Compiled | None:
     """What ``compiled`` gives, or ``None`` and a record of why eager is to run the graph."""
     try:
         return compiled()
@@ -115,10 +131,12 @@ def _settled(context: CompileContext, part: int = 0) -> whole_graph.Compile:
 
 def _in_parts(
     graph: GraphModule, parts: Sequence[graph_parts.Part], context: CompileContext
-) -> Callable[..., Any]:
-    """A graph whose parts are compiled one by one; those of too few operations are eager's."""
+) -> tuple[Callable[..., Any], bool]:
+    """A graph whose parts are compiled one by one; those of too few operations are eager's.
+
+    And whether something between the engines and the caller is to be checked.
+    """
     whole, by_autocast = context.backend.whole_graph, _by_autocast(context)
-    verify = bool(context.options.get("verify", not whole))
     smallest = int(context.options.get("min_partition", MIN_PARTITION.default))
     compilations: list[_GraphCompilation] = []
 
@@ -144,9 +162,8 @@ def _in_parts(
         raise StayEager
     pairs = zip(calls, parts, strict=True)
     run = graph_parts.joined(graph, parts, [call or forward_of(p.graph) for call, p in pairs])
-    check = verify and (whole or by_autocast or context.refuses)
-    check = check or (verify and any(each.needs_check for each in compilations))
-    return GraphCall(graph, run, context, check=check).call if check or whole else run
+    check = whole or by_autocast or context.refuses
+    return run, check or any(each.needs_check for each in compilations)
 
 
 def _why_eager(part: graph_parts.Part, operations: int, smallest: int) -> str:

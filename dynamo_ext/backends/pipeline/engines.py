@@ -17,7 +17,7 @@ from dynamo_ext.backends.base import CompiledFn, fact
 from dynamo_ext.backends.compile_context import CompileContext
 from dynamo_ext.backends.fx_graph import root_of_views
 from dynamo_ext.backends.pipeline.freeze import frozen
-from dynamo_ext.backends.pipeline.graph_call import memory_of
+from dynamo_ext.backends.pipeline.graph_check import memory_of
 from dynamo_ext.backends.pipeline.memory_format import expected_orders, in_layout, order_of
 from dynamo_ext.backends.pipeline.specialize_shapes import shape_key, specialised
 from dynamo_ext.backends.pipeline.weight_sets import WeightSet, WeightSets

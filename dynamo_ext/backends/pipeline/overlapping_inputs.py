@@ -65,20 +65,16 @@ class Overlaps:
             for other in self._watched
         )
 
-    def kept_from(
-        self, compiled: Callable[..., Any], eager: Callable[..., Any], journal: Journal
-    ) -> Callable[..., Any]:
-        """``compiled``, but for calls whose inputs share what is changed: those ``eager`` runs."""
-        if not self._watched or compiled == eager:
-            return compiled
+    def refusals(self, journal: Journal) -> tuple[Callable[[Sequence[Any]], bool], ...]:
+        """What has eager run a call whose inputs share what is changed; nothing where none can."""
 
-        def call(*args: Any) -> Any:
-            if self.found(args):
+        def refuses(args: Sequence[Any]) -> bool:
+            shared = self.found(args)
+            if shared:
                 journal.add_fallback("run", "graph", message=MESSAGE, remedy=REMEDY)
-                return eager(*args)
-            return compiled(*args)
+            return shared
 
-        return call
+        return (refuses,) if self._watched else ()
 
 
 def _overlaps_itself(tensor: torch.Tensor) -> bool:

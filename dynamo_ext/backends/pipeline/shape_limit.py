@@ -3,12 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from torch.fx import GraphModule
-
 from dynamo_ext.backends import calibration
 from dynamo_ext.backends.journal import Journal
 from dynamo_ext.torch_private import dispatch
-from dynamo_ext.torch_private.entered_modes import forward_of
 
 REMEDY = (
     "Pad the inputs to fewer shapes, or use a backend that has one engine for all sizes: onnxrt, "
@@ -50,30 +47,26 @@ class ShapeLimit:
         )
 
 
-def limited(
-    graph: GraphModule,
-    example_inputs: Sequence[Any],
-    run: Callable[..., Any],
-    journal: Journal,
-) -> Callable[..., Any]:
-    """``run`` for sizes that get an engine, and the captured graph, which is eager's, for others.
+def refusals(
+    example_inputs: Sequence[Any], journal: Journal
+) -> tuple[Callable[[Sequence[Any]], bool], ...]:
+    """What has eager run calls of sizes that get no engine; nothing where no size is symbolic.
 
-    The captured graph has fewer operations than the partitions that are cut from it. ``run`` itself
-    comes back where no size is symbolic.
+    The captured graph, which is eager's, has fewer operations than the partitions that are cut from
+    it.
     """
     places = [i for i, each in enumerate(example_inputs) if dispatch.is_symbolic(each)]
-    if not places:
-        return run
-    limit, eager, served = ShapeLimit(), forward_of(graph), set[tuple[Any, ...]]()
+    limit, served = ShapeLimit(), set[tuple[Any, ...]]()
 
-    def call(*args: Any) -> Any:
+    def refuses(args: Sequence[Any]) -> bool:
         sizes = tuple([args[place] for place in places])
         # Calls that calibrate run in eager anyway, and are seen by the partitions.
-        if sizes not in served and not calibration.is_active():
-            if refusal := limit.refusal(sizes, len(served)):
-                journal.add_fallback("run", "graph", message=refusal, remedy=REMEDY)
-                return eager(*args)
+        if sizes in served or calibration.is_active():
+            return False
+        if refusal := limit.refusal(sizes, len(served)):
+            journal.add_fallback("run", "graph", message=refusal, remedy=REMEDY)
+        else:
             served.add(sizes)
-        return run(*args)
+        return bool(refusal)
 
-    return call
+    return (refuses,) if places else ()

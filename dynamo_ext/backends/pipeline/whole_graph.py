@@ -14,7 +14,6 @@ from dynamo_ext.backends.fx_graph import may_differentiate
 from dynamo_ext.backends.pipeline.autocast import cast_weights
 from dynamo_ext.backends.pipeline.autocast.cast_weights import CastOnce
 from dynamo_ext.backends.pipeline.autocast.lowering import Lowering
-from dynamo_ext.backends.pipeline.graph_call import GraphCall
 from dynamo_ext.backends.pipeline.input_views import apart
 from dynamo_ext.records.common import FULL
 from dynamo_ext.torch_private import dispatch
@@ -23,37 +22,18 @@ from dynamo_ext.torch_private.entered_modes import forward_of
 Compile = Callable[[GraphModule, Sequence[Any]], Any]
 
 
-def compiled(
+def handed_over(
     graph: GraphModule,
-    example_inputs: Sequence[Any],
+    inputs: Sequence[Any],
     context: CompileContext,
     in_partitions: Compile | None = None,
 ) -> Callable[..., Any]:
     """Hand a graph to a backend as it is; whatever that raises is raised.
 
     ``in_partitions`` does that with a graph under autocast for a backend that takes partitions.
-
-    A backend that returns the graph's own ``forward`` gets no wrapper, so ``eager`` costs nothing;
-    nor does one that is ``self_verifying``, because other backends made what it returns. With a
-    lower ``precision`` among the options the backend gets the graph under autocast. Weights are
-    cast once, unless ``freeze`` is false.
+    With a lower ``precision`` among the options the backend gets the graph under autocast. Weights
+    are cast once, unless ``freeze`` is false.
     """
-    run = handed_over(graph, example_inputs, context, in_partitions)
-    if run == graph.forward:
-        return forward_of(graph)
-    if fact(context.backend, "self_verifying"):
-        return run
-    check = bool(context.options.get("verify", False))
-    return GraphCall(graph, run, context, check=check).call
-
-
-def handed_over(
-    graph: GraphModule,
-    inputs: Sequence[Any],
-    context: CompileContext,
-    in_partitions: Compile | None,
-) -> Callable[..., Any]:
-    """The same without a check: for a part of a graph, whose results are compared as a whole."""
     chosen = precision.of(context.options)
     if chosen == FULL:
         return _handed_over(graph, inputs, context)

@@ -16,9 +16,8 @@ from torch.fx import GraphModule
 
 from dynamo_ext.backends import effects, journal
 from dynamo_ext.backends.base import CompilerFn
-from dynamo_ext.backends.fx_graph import held_tensors
 from dynamo_ext.backends.pipeline.checkpointing import as_captured
-from dynamo_ext.backends.undo import Undo
+from dynamo_ext.backends.pipeline.graph_call import GraphCall
 from dynamo_ext.capture.cells.block import FinishedError, block_of
 from dynamo_ext.capture.listen import (
     double_backward,
@@ -35,10 +34,6 @@ from dynamo_ext.capture.report.graphs import last_line, operation_table
 from dynamo_ext.capture.report.source_lines import from_summaries, users_line
 from dynamo_ext.capture.torch_private import active_modes, code_cache, compile_metrics, frame_eval
 from dynamo_ext.formatting import count
-from dynamo_ext.interruptions import pass_on
-from dynamo_ext.numerics.rng_state import TorchState
-from dynamo_ext.torch_private.dispatch import ends_recomputation
-from dynamo_ext.torch_private.entered_modes import forward_of
 
 _OUTER_FRAMES = 12
 
@@ -111,52 +106,29 @@ class RecordedCompiler:
 def _recorded(
     compiled: Callable[..., Any], graph: GraphModule, entry: GraphEntry
 ) -> Callable[..., Any]:
-    clock, acts = time.perf_counter, entry.draws or entry.mutates
-    inner = getattr(compiled, "__wrapped__", compiled)
-    plain = inner is graph or getattr(inner, "__self__", None) is graph
-    # Not graph(...), which prints its generated code on an error.
-    eager = None if plain else forward_of(graph)
-    mode_active = active_modes.tracing_mode_active
-    held = held_tensors(graph) if entry.mutates else []
-    # Where a graph fails on its data, it mostly does at its first call: later ones copy nothing.
-    first = True
+    clock, mode_active = time.perf_counter, active_modes.tracing_mode_active
+    guarded = compiled
+    if not isinstance(guarded, GraphCall):
+        guarded = GraphCall(graph, compiled, entry.journal)
+    guarded.replay = _raise_from_users_line
 
     def call(*args: Any) -> Any:
-        nonlocal first
         if mode_active():
-            return _observed(eager or compiled, args)
-        before = _kept(entry, [*args, *held], first=first) if acts else None
+            return _observed(guarded.eager, args)
         run = run_log._active  # noqa: SLF001 - a function call saved on every graph call
-        if run is not None:
-            counted = run.calls_of(entry)
-            if run.on_graph_call is not None:
-                run.on_graph_call(counted, graph, args)
-            started = clock()
-        try:
-            result = compiled(*args)
-        except Exception as error:  # any failure of an engine means eager
-            pass_on(error)
-            if ends_recomputation(error):
-                raise
-            failure: Exception | None = error
-        else:
-            failure, first = None, False
-        if failure is not None:
-            result = _recover(eager, entry, args, failure, before)
-        if run is not None:
-            counted.note(started, clock())
-            follow(result, entry, counted, run)
-            run.after_graph_call(run, entry, graph, compiled, args)
+        if run is None:
+            return guarded(*args)
+        counted = run.calls_of(entry)
+        if run.on_graph_call is not None:
+            run.on_graph_call(counted, graph, args)
+        started = clock()
+        result = guarded(*args)
+        counted.note(started, clock())
+        follow(result, entry, counted, run)
+        run.after_graph_call(run, entry, graph, guarded, args)
         return result
 
     return call
-
-
-def _kept(entry: GraphEntry, values: list[Any], *, first: bool) -> Undo | TorchState | None:
-    """What puts back what a call may change, where that can be afforded."""
-    if not entry.mutates:
-        return TorchState()
-    return Undo(values, draws=entry.draws) if first else None
 
 
 def _observed(eager: Callable[..., Any], args: tuple[Any, ...]) -> Any:
@@ -166,42 +138,8 @@ def _observed(eager: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     return eager(*args)
 
 
-def _recover(
-    eager: Callable[..., Any] | None,
-    entry: GraphEntry,
-    args: tuple[Any, ...],
-    failure: Exception,
-    before: Undo | TorchState | None,
-) -> Any:
-    """Eager's result where only the engine failed; the user's own error from its own line."""
-    if not _as_before(entry, before):
-        raise failure
-    genuine: Exception | None = None
-    if eager is not None:
-        try:
-            result = eager(*args)
-        except Exception as error:  # noqa: BLE001
-            pass_on(error)
-            genuine = error
-        else:
-            entry.journal.add_fallback(
-                "run", "graph", error=failure, remedy="This call ran eagerly; try another backend."
-            )
-            return result
-    if _as_before(entry, before):
-        _raise_from_users_line()
-    raise genuine or failure
-
-
-def _as_before(entry: GraphEntry, before: Undo | TorchState | None) -> bool:
-    """Undo what a failed call did, so that what runs next finds and draws what it had."""
-    if before is None:
-        return not entry.mutates
-    return before.restore() is not False
-
-
 def _raise_from_users_line() -> None:
-    outer = traceback.walk_stack(sys._getframe(2))  # noqa: SLF001 - what called the failing graph
+    outer = traceback.walk_stack(sys._getframe(1))  # noqa: SLF001 - what called the failing graph
     for frame, _ in itertools.islice(outer, _OUTER_FRAMES):
         found: FrameEntry | None = frame_listener.entry_of_rewritten(frame.f_code)
         original = found.code() if found else None

@@ -149,7 +149,7 @@ def forbidden(*_: Any, **__: Any) -> Any:
 def test_nothing_is_checked_where_the_caller_gets_what_the_engine_gives(
     harness: Any, scripted: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(compilation, "GraphCall", forbidden)
+    monkeypatch.setattr(compilation, "GraphCheck", forbidden)
     compiled = harness.compile(lambda x: (x.sin().relu_().mul_(2), x.cos() @ x.t()), scripted)
     for _ in range(2):
         compiled(X)

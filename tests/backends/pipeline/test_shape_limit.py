@@ -8,7 +8,8 @@ import torch
 from torch.fx import GraphModule
 
 from dynamo_ext.backends.journal import Journal
-from dynamo_ext.backends.pipeline.shape_limit import AT_ONCE, MOST_SHAPES, ShapeLimit, limited
+from dynamo_ext.backends.pipeline.graph_call import GraphCall
+from dynamo_ext.backends.pipeline.shape_limit import AT_ONCE, MOST_SHAPES, ShapeLimit, refusals
 
 
 def built(lengths: list[int]) -> list[int]:
@@ -58,7 +59,9 @@ def test_other_sizes_run_the_captured_graph(
             ran.append(args[-1].shape[0])
             return graph.forward(*args)
 
-        return limited(graph, inputs, run, journal)
+        call = GraphCall(graph, run, journal)
+        call.refusals = refusals(inputs, journal)
+        return call
 
     compiled = torch.compile(lambda x: x.sin() * x.shape[0], backend=backend, dynamic=dynamic)
     for size in range(3, 8):
