@@ -261,11 +261,10 @@ class _GraphCompilation:
             # No engine took anything: the graph as captured is faster than the normalised one.
             raise StayEager
 
-        def boxed(args: list[Any]) -> Any:
-            return call(args)
-
-        boxed._boxed_call = True  # type: ignore[attr-defined]  # noqa: SLF001 - AOTAutograd's sign
-        return boxed
+        # Not a function around it, which would be a step of every call.
+        boxed: Any = partial(call)
+        boxed._boxed_call = True  # noqa: SLF001 - AOTAutograd's sign
+        return boxed  # type: ignore[no-any-return]
 
     def _supports(self, node: Node) -> Support:
         try:

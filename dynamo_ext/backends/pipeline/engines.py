@@ -20,7 +20,7 @@ from dynamo_ext.backends.pipeline.freeze import frozen
 from dynamo_ext.backends.pipeline.graph_check import memory_of
 from dynamo_ext.backends.pipeline.memory_format import expected_orders, in_layout, order_of
 from dynamo_ext.backends.pipeline.specialize_shapes import shape_key, specialised
-from dynamo_ext.backends.pipeline.weight_sets import WeightSet, WeightSets
+from dynamo_ext.backends.pipeline.weight_sets import FastPath, WeightSet, WeightSets
 from dynamo_ext.backends.support.lending import aligned
 from dynamo_ext.backends.support.single_op import is_convolution, weights_place
 from dynamo_ext.interruptions import Listening, suppressed
@@ -50,7 +50,7 @@ class Engine:
 
     def call(self, args: Sequence[Any]) -> Sequence[Any]:
         """Run it on the arguments of the partition."""
-        return self._own(self.run(*self.select(args)))
+        return self._laid_out(*self.select(args))
 
     def first_call(self, args: Sequence[Any]) -> Sequence[Any]:
         """``call``, which finds out about ``shared``."""
@@ -62,6 +62,9 @@ class Engine:
         found = (i for i, own in positions if own and own in owners[: len(given) + i])
         self.shared = {*self.shared, *found}
         return self._own(outputs)
+
+    def _laid_out(self, *given: Any) -> Sequence[Any]:
+        return self._own(self.run(*given))
 
     def _own(self, outputs: Sequence[Any]) -> Sequence[Any]:
         if self.shared:
@@ -75,12 +78,9 @@ class Engine:
                 self.orders[position] = order_of(want)
         return in_layout(outputs, self.orders)
 
-    def fast_path(self) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    def fast_path(self) -> FastPath:
         """``call`` with no more steps than it needs."""
-        run, select = self.run, self.select
-        if self.orders or self.shared:
-            return self.call
-        return (lambda args: run(*args)) if select is tuple else lambda args: run(*select(args))
+        return (self._laid_out if self.orders or self.shared else self.run), self.select
 
 
 class Engines:
@@ -112,7 +112,7 @@ class Engines:
         self.sets = WeightSets(known, self._release)
         self.frozen = len(known) if self.sets.live else 0
         self.known: dict[tuple[Any, ...], Engine | None] = {}
-        self.fast_unfrozen: Callable[[Sequence[Any]], Sequence[Any]] | None = None
+        self.fast_unfrozen: FastPath | None = None
         self._calls: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
         self.calibrated = 0
         self.seconds = 0.0

@@ -76,14 +76,15 @@ class Runner:
     def call(self, args: Sequence[Any]) -> Sequence[Any]:
         """Run the partition: in an engine where one is trusted, and eagerly where it fails."""
         engines = self._engines
-        run = engines.fast_unfrozen
+        fast = engines.fast_unfrozen
         for each in engines.sets.live:
             if each.watch.fresh(args):
-                run = each.fast_path
+                fast = each.fast_path
                 break
-        if run is not None:
+        if fast is not None:
+            run, select = fast
             try:
-                return run(args)
+                return run(*select(args))
             except Exception as error:  # noqa: BLE001 - whatever it is, eager takes over
                 return self._failed(error, args)
         return self._cold(args)

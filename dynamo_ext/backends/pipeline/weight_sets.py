@@ -28,6 +28,9 @@ Weights that are others at each call (``torch.func.functional_call``) are not to
 built for each call.
 """
 
+FastPath = tuple[Callable[..., Sequence[Any]], Callable[[Sequence[Any]], Sequence[Any]]]
+"""An engine's function, and what takes its arguments from those of a partition."""
+
 
 @dataclass(eq=False)
 class WeightSet:
@@ -42,7 +45,7 @@ class WeightSet:
     weights: Mapping[int, torch.Tensor]
     watch: Watch
     references: dict[int, weakref.ref[torch.Tensor]] = field(default_factory=dict)
-    fast_path: Callable[[Sequence[Any]], Sequence[Any]] | None = None
+    fast_path: FastPath | None = None
 
 
 class WeightSets:

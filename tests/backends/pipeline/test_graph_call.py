@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 
-from dynamo_ext.backends.pipeline import compilation, input_views
+from dynamo_ext.backends.pipeline import compilation, graph_call, input_views
+from dynamo_ext.backends.undo import Undo
+from tests.capture.live import live
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -197,3 +200,64 @@ def test_statistics_of_a_norm_are_compared(
     found.sum().backward()
     assert norms[0].bias.grad is not None
     assert harness.stages == ["verify"]
+
+
+class Frames:
+    """The functions that are entered within each other, as ``sys.setprofile`` tells them."""
+
+    def __init__(self) -> None:
+        self.entered: list[str] = []
+        self.deepest: list[str] = []
+
+    def __call__(self, frame: Any, event: str, _: object) -> None:
+        if event == "call":
+            self.entered.append(frame.f_code.co_qualname)
+            self.deepest = max(self.deepest, list(self.entered), key=len)
+        elif event == "return" and self.entered:
+            self.entered.pop()
+
+
+def nested(call: Callable[[], object], start: str, end: str) -> list[str]:
+    """The functions between two that a call enters within each other."""
+    for _ in range(3):
+        call()
+    frames = Frames()
+    sys.setprofile(frames)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    names = frames.deepest
+    return names[names.index(start) + 1 : names.index(end) + 1]
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="counts the frames of Python 3.11")
+def test_a_steady_call_passes_few_functions_on_its_way_to_the_engine() -> None:
+    network = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU())
+    compiled = torch.compile(network, backend="dx_onnxrt", options={"min_partition": 1})
+    x = torch.randn(3, 4)
+    with torch.no_grad():
+        names = nested(lambda: compiled(x), "DisableContext.__call__.<locals>._fn", "Session.run")
+    assert names[0] == "GraphCall.__call__"
+    assert names[-2:] == ["Runner.call", "Session.run"]
+    assert len(names) <= 6, names
+
+
+def test_what_an_optimizers_first_step_changes_is_kept_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept: list[int] = []
+
+    class Counted(Undo):
+        def __init__(self, values: Any, **more: Any) -> None:
+            kept.append(len(values))
+            super().__init__(values, **more)
+
+    monkeypatch.setattr(graph_call, "Undo", Counted)
+    network = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.AdamW(network.parameters())
+    with live() as cells:
+        cells.names.update(network=network, optimizer=optimizer, x=torch.randn(2, 4))
+        cells.well("network(x).sum().backward()")
+        cells.well("%%dynamo -b inductor\noptimizer.step()")
+    assert len(kept) == 1
