@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 import torch
 
-from dynamo_ext.numerics import higher_precision, tolerance
+from dynamo_ext.numerics import verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,14 +22,14 @@ def disagreement(
 
     ``exact`` gives those of float64. It is called where the two disagree, and may fail.
     """
-    wrong = tolerance.disagreement(found, expected)
-    if not wrong or len(found) != len(expected):
-        return wrong
-    try:
-        triples = zip(found, expected, exact(), strict=True)
-    except Exception:  # noqa: BLE001 - not every model runs in float64
-        return wrong
-    return "" if all(higher_precision.is_as_good(*triple) for triple in triples) else wrong
+
+    def higher() -> Sequence[torch.Tensor]:
+        # Not every model runs in float64.
+        with contextlib.suppress(Exception):
+            return exact()
+        return ()
+
+    return verdict.disagreement(found, expected, higher)
 
 
 def doubled(tensor: torch.Tensor) -> torch.Tensor:

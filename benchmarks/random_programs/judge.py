@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from benchmarks.zoo.model import tensors
-from dynamo_ext.numerics import higher_precision, tolerance
+from dynamo_ext.numerics import tolerance, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -162,10 +162,8 @@ def _values(found: Sequence[Any], expected: Sequence[Any], true: Sequence[Any]) 
         numbers = torch.float32 if isinstance(want, float) else None
         if type(got) is not type(want):
             return f"{position}: {type(got).__name__} where eager gives {type(want).__name__}."
-        if higher_precision.is_as_good(got, want, right, numbers):
-            continue
-        said = tolerance.disagreement([got], [want], numbers)
-        return said.replace("Output 0", f"{position}", 1)
+        if wrong := verdict.difference(got, want, right, numbers):
+            return f"{position}: {wrong}"
     return ""
 
 

@@ -14,9 +14,8 @@ import torch
 
 from dynamo_ext.formatting import step_to
 from dynamo_ext.measure.state.tensor_state import GRADIENT
-from dynamo_ext.numerics import lowered_precision, tolerance
+from dynamo_ext.numerics import tolerance, verdict
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
-from dynamo_ext.numerics.higher_precision import is_as_good
 from dynamo_ext.numerics.lowered_precision import BOUNDS
 from dynamo_ext.numerics.tolerance import floating
 from dynamo_ext.records.common import FULL
@@ -115,11 +114,10 @@ def lowered(
     """How far results in a lower precision are from float64's, with the verdict by its bound.
 
     From eager's where there is no float64. What is not a floating-point tensor must be as in eager.
-    Gradients may be twice as far off: they are rounded in the backward pass, too. What is nothing
-    but rounding in eager, such as the gradient of what changes no result, is not judged, not by
-    ``bound`` either.
-    Where a user's ``bound`` is given, each result must meet it, too. Of ``FULL``, in which graphs
-    may have other precisions, the lowest one's bound holds.
+    Gradients may be twice as far off. What is nothing but rounding in eager, such as the gradient
+    of what changes no result, is not judged. Where a user's ``bound`` is given, each other result
+    must meet it, too. Of ``FULL``, in which graphs may have other precisions, the lowest one's
+    bound holds.
     """
     precision = "int8" if precision == FULL else precision
     reference = "float64" if exact else "eager"
@@ -128,12 +126,10 @@ def lowered(
         return against(found, eager, reference)
     details, values = [], []
     for name, want in right.items():
-        if lowered_precision.is_rounding(found[name], eager[name], want, precision):
-            continue
-        wrong, value = bound.judge(found[name], want) if bound else ("", None)
+        # Gradients are rounded in the backward pass, too.
         gradient = name.partition(OF_INPUT)[0].endswith(GRADIENT)
-        most = BOUNDS[precision] * (2 if gradient else 1)
-        wrong = lowered_precision.difference(found[name], want, precision, most) or wrong
+        allowed = verdict.Allowance(precision, bound, 2.0 if gradient else 1.0)
+        wrong, value = verdict.lowered(found[name], eager[name], want, allowed)
         details += [f"{name}: {wrong}"] if wrong else []
         values += [value] if value is not None else []
     measured = _measured(found, right, reference, details[0] if details else "")
@@ -162,14 +158,11 @@ def _rows(value: Any) -> bool:
 def no_better_than_eager(found: Results, eager: Results, exact: Results) -> list[str]:
     """The results that neither agree with eager's nor are about as near to float64's as eager's.
 
-    Deep networks magnify rounding, so that one value of thousands may be just beyond what the
-    dtype allows, in a result that is no worse than eager's. What is not a floating-point tensor of
-    a higher precision in ``exact`` has nothing between right and wrong. What only one of the two
-    has is among them.
+    What only one of the two has is among them.
     """
     read_from = _coarsest(eager)
     both = [name for name in eager if name in found]
-    worse = [n for n in both if not is_as_good(found[n], eager[n], exact.get(n), read_from)]
+    worse = [n for n in both if verdict.difference(found[n], eager[n], exact.get(n), read_from)]
     return sorted(found.keys() ^ eager.keys()) + worse
 
 

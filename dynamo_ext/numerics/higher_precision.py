@@ -1,9 +1,4 @@
-"""A partition at the next higher precision: what is right where an engine and eager disagree.
-
-Deep networks magnify rounding, so two right results may be farther apart than a tolerance
-allows; then the one that matters is the distance of each from the exact result. Torch judges its
-own backends so (``torch._dynamo.utils.same`` with ``fp64_ref``).
-"""
+"""A partition, or a captured graph, at the next higher precision: its exact results."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,22 +16,6 @@ _HIGHER = {
     torch.float32: torch.float64,
     torch.complex64: torch.complex128,
 }
-
-
-def as_good_as_eager(
-    graph: GraphModule, args: Sequence[Any], found: Sequence[Any], expected: Sequence[Any]
-) -> bool:
-    """Whether an engine's outputs are about as near to the exact ones as eager's are.
-
-    ``graph`` is the partition, or a captured graph; ``args`` are its inputs. ``found`` and
-    ``expected``, the engine's and eager's outputs, disagree; behind the outputs there may be the
-    inputs as the graph has left them. False, too, where the graph does
-    not run at a higher precision, or an output that is not a floating-point tensor differs: there
-    is nothing between right and wrong for those.
-    """
-    return len(found) == len(expected) and all(
-        map(is_as_good, found, expected, exact(graph, args, expected))
-    )
 
 
 def exact(graph: GraphModule, args: Sequence[Any], expected: Sequence[Any]) -> Sequence[Any]:
@@ -57,22 +36,6 @@ def raised(graph: GraphModule, args: Sequence[Any]) -> Sequence[Any]:
     """
     inputs = tree_map(_raised, tuple(args))
     return *_Raised(graph).run(*inputs), *inputs
-
-
-def is_as_good(found: Any, expected: Any, exact: Any, numbers: torch.dtype | None = None) -> bool:
-    """Whether one output agrees with eager's, or is about as near to the exact one.
-
-    Outputs are tensors of any shape, numbers or ``None``. ``exact`` is the same at a higher
-    precision; anything else excuses nothing. ``numbers`` is as in ``tolerance.disagreement``.
-    """
-    if not tolerance.difference(found, expected, numbers):
-        return True
-    if not tolerance.floating(found, expected, exact):
-        return False
-    alike = found.shape == expected.shape == exact.shape and found.dtype == expected.dtype
-    if not alike or exact.dtype == expected.dtype:
-        return False
-    return not tolerance.farther(found, expected, exact)
 
 
 def _raised(value: Any) -> Any:

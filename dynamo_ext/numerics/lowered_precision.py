@@ -7,7 +7,6 @@ elements, which any rounding changes, do not.
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.numerics import tolerance
@@ -27,20 +26,12 @@ _ROUNDING = {"fp16": 2.0**-10, "bf16": 2.0**-7, "int8": 2.0**-7}
 """The distance from 1 to the next number."""
 
 
-def disagreement(
-    found: Sequence[Any], exact: Sequence[Any], precision: str, *, what: str = "Output"
-) -> str:
-    """What a lower precision has lost more of than it may, as one sentence, or nothing.
+def difference(got: Any, right: Any, precision: str, most: float) -> str:
+    """What a result in a lower precision has lost more of than ``most``, as one sentence.
 
-    ``found`` and ``exact`` are outputs in their order, tensors of any shape, numbers or ``None``;
-    ``exact`` may have higher dtypes. What is not a floating-point tensor must be equal.
+    Both are tensors of any shape, numbers or ``None``; ``right`` may have a higher dtype. What is
+    not a floating-point tensor must be equal.
     """
-    differ = functools.partial(difference, precision=precision)
-    return tolerance.disagreement(found, exact, what=what, differ=differ)
-
-
-def difference(got: Any, right: Any, precision: str, most: float | None = None) -> str:
-    """As ``disagreement``, for one output, which is not named; ``most`` instead of its bound."""
     import torch
 
     if not tolerance.floating(got, right):
@@ -50,7 +41,7 @@ def difference(got: Any, right: Any, precision: str, most: float | None = None) 
     mine, theirs = got.detach().double(), right.detach().double()
     if not torch.equal(mine.isfinite(), theirs.isfinite()):
         return f"{precision} is not finite where eager is, or the other way round."
-    error, most = relative_error(mine, theirs), most or BOUNDS[precision]
+    error = relative_error(mine, theirs)
     if error <= most:
         return ""
     return (

@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import torch
 
@@ -49,21 +49,18 @@ def disagreement(
     numbers: torch.dtype | None = None,
     *,
     what: str = "Output",
-    differ: Callable[[Any, Any], str] | None = None,
 ) -> str:
     """What is wrong with an engine's outputs, as one sentence; empty where nothing is.
 
     ``found`` and ``expected`` are the engine's and eager's, in order: tensors of any shape, numbers
     or ``None``. ``numbers`` is the dtype of the tensors that floating numbers were read from;
     without it they must be equal. The sentence names the output (``what`` it is, and its place) and
-    what differs: number, kind, dtype, device, shape, NaN or values. ``differ`` says of one output
-    and eager's what is wrong, where another rule than the dtype's holds.
+    what differs: number, kind, dtype, device, shape, NaN or values.
     """
     if len(found) != len(expected):
         return f"{len(found)} outputs came where {len(expected)} were expected."
     for position, (got, want) in enumerate(zip(found, expected, strict=True)):
-        wrong = differ(got, want) if differ else difference(got, want, numbers)
-        if wrong:
+        if wrong := difference(got, want, numbers):
             return f"{what} {position}: {wrong}"
     return ""
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
 
 from dynamo_ext.numerics import lowered_precision
-from dynamo_ext.numerics.lowered_precision import BOUNDS, difference, disagreement
+from dynamo_ext.numerics.lowered_precision import BOUNDS
+from dynamo_ext.numerics.verdict import Allowance, disagreement, lowered
+
+
+def difference(found: Any, right: Any, precision: str) -> str:
+    return lowered(found, right, right, Allowance(precision))[0]
+
 
 EXACT = torch.linspace(1, 2, 100, dtype=torch.float64)
 
@@ -41,8 +48,9 @@ def test_other_kinds_must_be_equal() -> None:
 
 
 def test_the_output_is_named() -> None:
-    assert disagreement([EXACT, EXACT * 2], [EXACT, EXACT], "bf16").startswith("Output 1: ")
-    assert disagreement([EXACT], [EXACT, EXACT], "bf16") == "1 outputs came where 2 were expected."
+    right = [EXACT, EXACT]
+    assert disagreement([EXACT, EXACT * 2], right, list, "bf16").startswith("Output 1: ")
+    assert disagreement([EXACT], right, list, "bf16") == "1 outputs came where 2 were expected."
 
 
 def test_an_exact_zero() -> None:

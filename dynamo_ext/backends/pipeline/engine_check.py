@@ -14,7 +14,7 @@ from dynamo_ext.backends.pipeline.weight_sets import WeightSet
 from dynamo_ext.backends.support import ties
 from dynamo_ext.backends.support.single_op import is_convolution
 from dynamo_ext.interruptions import pass_on
-from dynamo_ext.numerics import higher_precision, lowered_precision
+from dynamo_ext.numerics import higher_precision, lowered_precision, verdict
 from dynamo_ext.records.common import FULL
 from dynamo_ext.records.graph import KeptOperation
 from dynamo_ext.torch_private import fx_nodes
@@ -25,6 +25,16 @@ class Ran(NamedTuple):
 
     engine: Engine
     outputs: Sequence[Any]
+
+
+class Reference(NamedTuple):
+    """What a call should give: eager's results, and those at a higher precision where they count.
+
+    In the code's own precision ``exact`` are eager's.
+    """
+
+    eager: Sequence[Any]
+    exact: Sequence[Any]
 
 
 class EngineCheck:
@@ -55,11 +65,13 @@ class EngineCheck:
         ``expected`` is what eager gives. An engine that is merely too far off for the user's bound
         is trusted, unless it met it before: a graph's results are judged as a whole.
         """
-        right = expected
-        if self._precision != FULL:
-            right = higher_precision.exact(self._graph, args, expected)
-        wrong = self._wrong(args, ran.outputs, right)
-        missed = "" if wrong else self._context.missed(ran.outputs, right)
+        right = Reference(expected, expected)
+        if self._precision == FULL:
+            wrong = ties.disagreement(self._graph, args, ran.outputs, expected, rounding=True)
+        else:
+            right = Reference(expected, higher_precision.exact(self._graph, args, expected))
+            wrong = self._lost(ran.outputs, right)
+        missed = "" if wrong else self._context.missed(ran.outputs, right.exact)
         later = ran.engine.doubted
         if (wrong or missed) and not later:
             again = self._again(args, constants, ran.outputs, right, wrong=bool(wrong))
@@ -75,18 +87,16 @@ class EngineCheck:
         for name in self._reported:
             self._context.journal.kept.pop(name, None)
 
-    def _wrong(self, args: Sequence[Any], outputs: Sequence[Any], right: Sequence[Any]) -> str:
-        """What an engine gives that is too far from what it should give, as one sentence."""
-        if self._precision == FULL:
-            return ties.disagreement(self._graph, args, outputs, right, rounding=True)
-        return lowered_precision.disagreement(outputs, right, self._precision)
+    def _lost(self, outputs: Sequence[Any], right: Reference) -> str:
+        """What an engine in a lower precision gives that is too far off, as one sentence."""
+        return verdict.disagreement(outputs, right.eager, lambda: right.exact, self._precision)
 
     def _again(
         self,
         args: Sequence[Any],
         constants: WeightSet | None,
         outputs: Sequence[Any],
-        exact: Sequence[Any],
+        right: Reference,
         *,
         wrong: bool,
     ) -> Ran | None:
@@ -104,11 +114,11 @@ class EngineCheck:
             with crash_records.during(self._context.attempt, "first running"):
                 outputs = engine.first_call(args)
             made[:] = [Ran(engine, outputs)]
-            errors.append((count, lowered_precision.largest_error(outputs, exact)))
-            return not (self._wrong(args, outputs, exact) or self._context.missed(outputs, exact))
+            errors.append((count, lowered_precision.largest_error(outputs, right.exact)))
+            return not (self._lost(outputs, right) or self._context.missed(outputs, right.exact))
 
         try:
-            errors.append((0, lowered_precision.largest_error(outputs, exact)))
+            errors.append((0, lowered_precision.largest_error(outputs, right.exact)))
             products = self._engines.products(constants)
             if not self._engines.calibrated:
                 products = [n for n in products if not is_convolution(n)]

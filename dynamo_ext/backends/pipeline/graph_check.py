@@ -15,13 +15,13 @@ import torch
 
 from dynamo_ext.backends import calibration, precision
 from dynamo_ext.interruptions import pass_on
-from dynamo_ext.numerics import higher_precision, lowered_precision, tolerance
+from dynamo_ext.numerics import higher_precision, verdict
 from dynamo_ext.records.common import FULL
 from dynamo_ext.torch_private import dispatch
 from dynamo_ext.torch_private.entered_modes import forward_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from torch.fx import GraphModule
 
@@ -37,6 +37,15 @@ class Outcome(NamedTuple):
     results: Sequence[Any]
     inputs: Sequence[Any]
     held: Sequence[Any]
+
+    def values(self, *, changed: bool) -> list[Any]:
+        """The results, and behind them the tensors where those may have ``changed``."""
+        return [*self.results, *((*self.inputs, *self.held) if changed else ())]
+
+    def names(self) -> list[str]:
+        """What a sentence calls the values, in their order."""
+        kinds = zip(("Output", "Input", "Attribute"), self, strict=True)
+        return [f"{kind} {number}" for kind, values in kinds for number in range(len(values))]
 
 
 class GraphCheck:
@@ -92,24 +101,20 @@ class GraphCheck:
     ) -> str:
         """What the caller gets that is not what eager gives, as one sentence, or nothing."""
         found = Outcome(_flat(outputs), args, held)
-        changed, lower = undo is not None, self._precision != FULL
-        right = self._exact(args, undo, expected) if lower else expected
-        differ: Callable[..., str] = tolerance.disagreement
-        if lower:
-            differ = functools.partial(lowered_precision.disagreement, precision=self._precision)
-        wrong = differ(found.results, right.results)
+        changed = undo is not None
+        exact = functools.cache(lambda: self._exact(args, undo, expected))
+        wrong = verdict.disagreement(
+            found.values(changed=changed),
+            expected.values(changed=changed),
+            lambda: exact().values(changed=changed),
+            self._precision,
+            names=found.names(),
+        )
         if not wrong and self._context.refuses:
-            wrong = self._context.missed(found.results, right.results)
+            wrong = self._context.missed(found.results, exact().results)
         if not wrong and _places(found) != _places(expected):
             return "A result is not the view of an input, or of another result, that eager gives."
-        if not wrong and changed:
-            wrong = differ(found.inputs, right.inputs, what="Input")
-            wrong = wrong or differ(found.held, right.held, what="Attribute")
-        given = _copies(args, undo) if wrong and not (lower or held) else None
-        if given is None:
-            return wrong
-        values = [[*each.results, *(each.inputs if changed else ())] for each in (found, expected)]
-        return "" if higher_precision.as_good_as_eager(self._graph, given, *values) else wrong
+        return wrong
 
     def _exact(self, args: Sequence[Any], undo: Undo | None, expected: Outcome) -> Outcome:
         """What the graph gives at a higher precision; eager's where it does not run so."""

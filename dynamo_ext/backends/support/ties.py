@@ -9,14 +9,14 @@ with what takes them in the order of a stable sort.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch.fx import GraphModule
 
 from dynamo_ext.backends.fx_graph import duplicate
-from dynamo_ext.numerics import tolerance
-from dynamo_ext.numerics.higher_precision import as_good_as_eager
+from dynamo_ext.numerics import higher_precision, verdict
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:
@@ -36,14 +36,15 @@ def disagreement(
     *,
     rounding: bool = False,
 ) -> str:
-    """What is wrong with an engine's outputs, as ``tolerance.disagreement`` has it, ties apart.
+    """What is wrong with an engine's outputs, as ``verdict.disagreement`` has it, ties apart.
 
     With ``rounding`` they may also be about as near to the exact ones as eager's are.
     """
     first = ""
     for each, right in _references(graph, args, expected):
-        wrong = tolerance.disagreement(found, right)
-        if not wrong or (rounding and as_good_as_eager(each, args, found, right)):
+        exact = partial(higher_precision.exact, each, args, right) if rounding else tuple[Any, ...]
+        wrong = verdict.disagreement(found, right, exact)
+        if not wrong:
             return ""
         first = first or wrong
     return first
