@@ -45,7 +45,7 @@ from dynamo_ext.capture.torch_private.patches import (
     registry,
     stored_values,
 )
-from dynamo_ext.interruptions import Listening, interruption, pass_on
+from dynamo_ext.interruptions import Listening, interruption, pass_on, raise_at
 from dynamo_ext.records.capture import Guard
 from dynamo_ext.timing import first_run
 
@@ -179,6 +179,13 @@ class FrameListener:
             # Its traceback holds what tracing made.
             why.__context__ = None
             raise why.with_traceback(None) from None
+        except KeyboardInterrupt as error:
+            line = frame_eval.line_traced(error, code)
+            if line is None or (entry.name, entry.file) != ("<module>", run.cell_file):
+                raise
+            # As in a plain cell, the lines above have run by then, and the names have their values.
+            raise_at(line, code, error)
+            result = frame_eval.skip_recursively_once(frame, cache, state)
         except Exception as error:
             interrupted = interruption(error) is not None
             pass_on(error)
