@@ -140,7 +140,7 @@ def raise_at(line: int, code: CodeType, error: BaseException) -> None:
 
 @contextmanager
 def trace_function_restored() -> Iterator[None]:
-    """A block after which an interrupt leaves the trace function, as of a debugger, in its place."""
+    """A block that an interrupt leaves with the trace function (a debugger's) of its beginning."""
     former = sys.gettrace()
     try:
         yield

@@ -12,6 +12,7 @@ from dynamo_ext.analysis.placement import (
     is_unraced,
     operator_times,
 )
+from dynamo_ext.analysis.source_hints import OPTIMIZER, optimizer
 from dynamo_ext.analysis.speed import cell_gain
 from dynamo_ext.formatting import count, listing, percent, seconds
 from dynamo_ext.records.comparison import BUSY_CORES
@@ -60,18 +61,20 @@ def advise(report: Report) -> tuple[Advice, ...]:
         costly = advice.seconds >= least and advice.weight >= NEGLIGIBLE_WEIGHT
         return -advice.seconds if costly else 0.0, -advice.weight
 
-    found = [replace(each, step=_for_this(each.step, report)) for each in found]
+    found = [replace(each, step=as_written_for(each.step, report)) for each in found]
     return tuple(sorted(found, key=order))
 
 
-def _for_this(step: str, report: Report) -> str:
-    """A step whose command has what stood behind the cell's ``%%dynamo``, too.
+def as_written_for(step: str, report: Report) -> str:
+    """A step whose command has what stood behind the cell's ``%%dynamo``, too, and its names.
 
     ``Mark it dynamic: %%dynamo --dynamic.`` is after ``-b ts``
     ``Mark it dynamic: %%dynamo -b ts --dynamic.``, and for a function
     ``Mark it dynamic: dynamo_ext.optimize(…, dynamic=True).``
     """
-    line = report.line
+    line, source = report.line, report.cell.source if report.cell is not None else ""
+    if name := optimizer(source):
+        step = step.replace(f"{OPTIMIZER}.", f"{name}.")
     if report.cell is None:
         step = step.replace(_DYNAMIC, "dynamo_ext.optimize(…, dynamic=True)")
         return step.replace("%%dynamo compare", "dynamo_ext.compare()")

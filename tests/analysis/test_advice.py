@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import inspect
 import io
 import logging
 import random
@@ -314,7 +315,9 @@ def test_a_size_that_only_the_data_decides_is_marked_by_an_option_alone() -> Non
     first, second = torch.tensor([1.0, 1, -1, -1]), torch.tensor([1.0, 1, 1, -1])
     report = run(keeps_positive, [(first,), (second,)], "eager")
     [found] = changes(report.recompiles)
-    assert found.what == "the batch size of a value that the code before a graph break hands on"
+    line = inspect.getsourcelines(keeps_positive)[1] + 1
+    at = f"line {line} of `keeps_positive` in test_advice.py"
+    assert found.what == f"the batch size of what {at} computes"
     assert found.step == "Mark it dynamic: %%dynamo --dynamic."
 
 

@@ -142,6 +142,12 @@ def stopped(cells: Live) -> Iterator[Live]:
     signal.signal(signal.SIGUSR1, before)
 
 
+@pytest.fixture
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+
+
+@pytest.mark.usefixtures("_own_cache")
 @pytest.mark.parametrize(
     ("backend", "text", "bound"),
     [
@@ -152,10 +158,9 @@ def stopped(cells: Live) -> Iterator[Live]:
         ("inductor", f"w = x.requires_grad_()\ny = (w * 3).sum()\n{LOADING}\ny.backward()", "wy"),
     ],
 )
-def test_an_interrupt_of_a_compiler_is_one_line_and_what_is_above_has_run(  # noqa: PLR0913
-    stopped: Live, backend: str, text: str, bound: str, tmp_path: Path, monkeypatch: Any
+def test_an_interrupt_of_a_compiler_is_one_line_and_what_is_above_has_run(
+    stopped: Live, backend: str, text: str, bound: str
 ) -> None:
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
     before = sys.gettrace()
     ran = stopped.run(f"%%dynamo -b {backend} --quiet\n{text}")
     assert isinstance(ran.error, KeyboardInterrupt)
@@ -164,6 +169,7 @@ def test_an_interrupt_of_a_compiler_is_one_line_and_what_is_above_has_run(  # no
     assert sys.gettrace() is before
 
 
+@pytest.mark.usefixtures("_own_cache")
 def test_the_cell_may_catch_an_interrupt_of_its_compiler(stopped: Live) -> None:
     stopped.well(LOADING)
     handled = "except KeyboardInterrupt:\n    w = y"
