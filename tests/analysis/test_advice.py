@@ -707,6 +707,19 @@ def test_what_is_known_to_have_cost_much_comes_first(
     assert [each.topic for each in found] == topics
 
 
+def test_the_first_step_is_the_same_one_where_seconds_differ_little() -> None:
+    report = run(adds, [(X, X), (X[:2], X[:2])], "eager")
+    (size,) = report.recompiles
+    dtype = dataclasses.replace(size, subject="y", kind="dtype", dimension=None)
+
+    def first(*took: float) -> str:
+        pairs = zip((size, dtype), took, strict=True)
+        both = tuple(dataclasses.replace(each, compile_seconds=spent) for each, spent in pairs)
+        return advise(dataclasses.replace(report, recompiles=both, seconds=20.0))[0].step
+
+    assert first(5.0, 6.0) == first(6.0, 5.0) != first(3.0, 9.0)
+
+
 def test_what_needs_no_change_stays_last_whatever_it_cost() -> None:
     model = torch.nn.Sequential(torch.nn.Linear(8, 8))
     fast = dynamo_ext.optimize("eager")(model)
