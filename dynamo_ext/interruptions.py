@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from traceback import walk_stack, walk_tb
-from types import BuiltinFunctionType, FrameType, TracebackType
+from types import BuiltinFunctionType, CodeType, FrameType, TracebackType
 from typing import Any, Self
 
 
@@ -122,6 +122,31 @@ def interrupts_later() -> Iterator[list[int]]:
             signal.signal(signal.SIGINT, former or signal.SIG_DFL)
         if came:
             signal.raise_signal(signal.SIGINT)
+
+
+def raise_at(line: int, code: CodeType, error: BaseException) -> None:
+    """Have the next call of ``code`` in this thread raise where it comes to ``line``, or ends.
+
+    Python takes the trace function away that raises; ``trace_function_restored`` is around this.
+    """
+
+    def within(frame: FrameType, event: str, _argument: object) -> Any:
+        if event == "return" or (event == "line" and frame.f_lineno == line):
+            raise error.with_traceback(None)
+        return within
+
+    sys.settrace(lambda frame, *_: within if frame.f_code is code else None)
+
+
+@contextmanager
+def trace_function_restored() -> Iterator[None]:
+    """A block that an interrupt leaves with the trace function (a debugger's) of its beginning."""
+    former = sys.gettrace()
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.settrace(former)
+        raise
 
 
 def pass_on(error: BaseException) -> None:

@@ -1,5 +1,6 @@
 """What to do next, derived from the record alone: each step with its evidence."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -9,9 +10,10 @@ from dynamo_ext.analysis.placement import (
     EAGER,
     coverage,
     eager_seconds,
-    is_unraced,
     operator_times,
+    race_outcome,
 )
+from dynamo_ext.analysis.source_hints import OPTIMIZER, optimizer
 from dynamo_ext.analysis.speed import cell_gain
 from dynamo_ext.formatting import count, listing, percent, seconds
 from dynamo_ext.records.comparison import BUSY_CORES
@@ -29,8 +31,8 @@ COSTLY = 2.0
 def advise(report: Report) -> tuple[Advice, ...]:
     """Every step that the record suggests, the most useful one first.
 
-    What is known to have cost much of the run comes first, by its seconds; what needs no change
-    comes last.
+    What is known to have cost much of the run comes first, by its seconds if they are twice those
+    of others; what needs no change comes last.
     """
     if report.error:
         # The code's own error comes first, and what led to it may be recorded as a break.
@@ -55,23 +57,28 @@ def advise(report: Report) -> tuple[Advice, ...]:
     if all(advice.weight < NEGLIGIBLE_WEIGHT for advice in found):
         found += _nothing_wrong(report)
     least = max(COSTLY, report.seconds / 10)
+    most = max((advice.seconds for advice in found), default=0.0)
 
     def order(advice: Advice) -> tuple[float, float]:
-        costly = advice.seconds >= least and advice.weight >= NEGLIGIBLE_WEIGHT
-        return -advice.seconds if costly else 0.0, -advice.weight
+        if advice.seconds < least or advice.weight < NEGLIGIBLE_WEIGHT:
+            return math.inf, -advice.weight
+        # Seconds are others in each run: up to twice as many do not decide.
+        return int(math.log2(most / advice.seconds)), -advice.weight
 
-    found = [replace(each, step=_for_this(each.step, report)) for each in found]
+    found = [replace(each, step=as_written_for(each.step, report)) for each in found]
     return tuple(sorted(found, key=order))
 
 
-def _for_this(step: str, report: Report) -> str:
-    """A step whose command has what stood behind the cell's ``%%dynamo``, too.
+def as_written_for(step: str, report: Report) -> str:
+    """A step whose command has what stood behind the cell's ``%%dynamo``, too, and its names.
 
     ``Mark it dynamic: %%dynamo --dynamic.`` is after ``-b ts``
     ``Mark it dynamic: %%dynamo -b ts --dynamic.``, and for a function
     ``Mark it dynamic: dynamo_ext.optimize(…, dynamic=True).``
     """
-    line = report.line
+    line, source = report.line, report.cell.source if report.cell is not None else ""
+    if name := optimizer(source):
+        step = step.replace(f"{OPTIMIZER}.", f"{name}.")
     if report.cell is None:
         step = step.replace(_DYNAMIC, "dynamo_ext.optimize(…, dynamic=True)")
         return step.replace("%%dynamo compare", "dynamo_ext.compare()")
@@ -161,7 +168,7 @@ def _unsupported(report: Report) -> Iterator[Advice]:
 
 
 def _not_raced(report: Report) -> Iterator[Advice]:
-    if is_unraced(report):
+    if race_outcome(report) == "unraced":
         named = "%%dynamo --opt candidates=openvino+onnxrt"
         if report.cell is None:
             named = 'dynamo_ext.optimize("auto", options={"candidates": "openvino+onnxrt"})'

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Literal
 
 from dynamo_ext.records.graph import Graph, Operation, Partition
 from dynamo_ext.records.report import Fallback, Report
@@ -209,7 +210,12 @@ def _is_eager(report: Report, graph: Graph) -> bool:
     )
 
 
-def is_unraced(report: Report) -> bool:
-    """Whether ``auto`` raced none of the graphs that were called."""
+def race_outcome(report: Report) -> Literal["", "unraced", "eager"]:
+    """Whether ``auto`` raced none of the graphs that were called, or left all of them to eager."""
     held = [graph.contest for graph in report.graphs if graph.calls]
-    return bool(held) and all(each is not None and not each.contestants for each in held)
+    races = [each for each in held if each is not None]
+    if not races or len(races) < len(held):
+        return ""
+    if not any(each.contestants for each in races):
+        return "unraced"
+    return "eager" if all(each.winner == EAGER for each in races) else ""

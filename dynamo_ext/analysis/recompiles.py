@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dynamo_ext.analysis.break_location import is_optimizers, package
+from dynamo_ext.analysis.break_location import is_optimizers, package, place
 from dynamo_ext.analysis.guards import actual, expected
-from dynamo_ext.records.capture import Recompile, RecompileKind
+from dynamo_ext.analysis.source_hints import OPTIMIZER
+from dynamo_ext.records.capture import BETWEEN_GRAPHS, Recompile, RecompileKind
 
 _DTYPES = {
     "Float": "float32",
@@ -19,9 +20,6 @@ _DTYPES = {
     "Byte": "uint8",
     "Bool": "bool",
 }
-
-_DYNAMOS = "___"
-"""How names begin that Dynamo gives to values."""
 
 _NOTHING = "Nothing needs to be done"
 """How a step begins where nothing could be gained."""
@@ -58,18 +56,24 @@ def changes(recompiles: Sequence[Recompile]) -> tuple[Changes, ...]:
     causes = {(each.function, each.kind): each for each in reversed(recompiles) if not each.resumed}
     for each in recompiles:
         of = causes.get((each.function, each.kind), each) if each.resumed else each
-        key = (of.kind, of.subject or of.variable, of.dimension, of.prevented)
+        key = (of.kind, _computed(of) or of.subject or of.variable, of.dimension, of.prevented)
         groups.setdefault(key, []).append(each)
     found = [_group(kind, name, dim, group) for (kind, name, dim, _), group in groups.items()]
     return tuple(sorted(found, key=lambda each: -each.times))
 
 
+def _computed(each: Recompile) -> str:
+    """What a value without a name is: a part of an expression that a graph break divides."""
+    if each.variable != BETWEEN_GRAPHS:
+        return ""
+    link = "that" if each.kind in {"float", "integer"} else "what"
+    return f"{link} {place(each.line) or 'the code before a graph break'} computes"
+
+
 def _group(kind: str, variable: str, dim: int | None, group: Sequence[Recompile]) -> Changes:
     own = [each for each in group if not each.resumed] or group
-    ours = variable.startswith(_DYNAMOS)
-    name = f"`{variable}`" if variable else "what the code relies on"
-    if ours:
-        name = "a value that the code before a graph break hands on"
+    ours = _computed(own[0])
+    name = ours or (f"`{variable}`" if variable else "what the code relies on")
     # Only what the caller has can be marked, or made a tensor, before the call.
     theirs = ours or own[0].resumed or variable.startswith("args[") or package(own[0].line)
     given = "" if theirs else variable
@@ -125,7 +129,7 @@ def _words(kind: str, name: str, given: str, dim: int | None, *, many: bool) -> 
 _SENTENCES = {
     "optimizer": (
         "the optimizer's",
-        "Leave its step to eager: optimizer.step = torch.compiler.disable(optimizer.step).",
+        f"Leave its step to eager: {OPTIMIZER}.step = torch.compiler.disable({OPTIMIZER}.step).",
     ),
     "bound": (
         "a size outside the range that the compiled code covers, of",

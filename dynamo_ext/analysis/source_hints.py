@@ -6,6 +6,7 @@ import re
 
 _READER = re.compile(r"(?<![\w.])(?P<name>float|int|bool|complex)\(")
 _CONDITIONS = ("while", "elif", "if", "assert", "and", "or", "not")
+_OPTIMIZERS = ("step", "zero_grad")
 
 
 def reader(code: str) -> str:
@@ -41,6 +42,17 @@ def leaves_value(code: str, function: str) -> bool:
         and ast.unparse(node.value.func).rsplit(".", 1)[-1] == last
         for node in ast.walk(tree)
     )
+
+
+OPTIMIZER = "OPTIMIZER"
+"""What stands for the user's name of an optimizer."""
+
+
+def optimizer(source: str) -> str:
+    """The one name whose ``step()`` a cell calls, and ``zero_grad()``; else an empty text."""
+    stepped, cleared = (set(re.findall(rf"([\w.]+)\.{of}\(", source)) for of in _OPTIMIZERS)
+    names = stepped & cleared or stepped
+    return names.pop() if len(names) == 1 else ""
 
 
 def _parsed(code: str) -> ast.AST | None:

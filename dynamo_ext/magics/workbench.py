@@ -146,7 +146,7 @@ class Workbench:
         if arguments.output is not None:
             self._shell.user_ns[arguments.output] = report
         if not quiet:
-            display_report(report)
+            display_report(report, brief=True)
         if raised is not None and report.refused:
             said = refusal(report) if quiet else "The report says why --fullgraph refused."
             show_as(raised, said)

@@ -108,6 +108,10 @@ class Guard:
     requires_grad: bool = False
 
 
+BETWEEN_GRAPHS = "between graphs"
+"""The ``variable`` of a value without a name: a graph break divides its expression."""
+
+
 @dataclass(frozen=True)
 class Recompile:
     """A guard that failed: what was expected, what came.

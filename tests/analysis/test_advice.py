@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import inspect
 import io
 import logging
 import random
@@ -314,7 +315,9 @@ def test_a_size_that_only_the_data_decides_is_marked_by_an_option_alone() -> Non
     first, second = torch.tensor([1.0, 1, -1, -1]), torch.tensor([1.0, 1, 1, -1])
     report = run(keeps_positive, [(first,), (second,)], "eager")
     [found] = changes(report.recompiles)
-    assert found.what == "the batch size of a value that the code before a graph break hands on"
+    line = inspect.getsourcelines(keeps_positive)[1] + 1
+    at = f"line {line} of `keeps_positive` in test_advice.py"
+    assert found.what == f"the batch size of what {at} computes"
     assert found.step == "Mark it dynamic: %%dynamo --dynamic."
 
 
@@ -702,6 +705,19 @@ def test_what_is_known_to_have_cost_much_comes_first(
     )
     found = advise(dataclasses.replace(report, recompiles=recompiles, seconds=whole))
     assert [each.topic for each in found] == topics
+
+
+def test_the_first_step_is_the_same_one_where_seconds_differ_little() -> None:
+    report = run(adds, [(X, X), (X[:2], X[:2])], "eager")
+    (size,) = report.recompiles
+    dtype = dataclasses.replace(size, subject="y", kind="dtype", dimension=None)
+
+    def first(*took: float) -> str:
+        pairs = zip((size, dtype), took, strict=True)
+        both = tuple(dataclasses.replace(each, compile_seconds=spent) for each, spent in pairs)
+        return advise(dataclasses.replace(report, recompiles=both, seconds=20.0))[0].step
+
+    assert first(5.0, 6.0) == first(6.0, 5.0) != first(3.0, 9.0)
 
 
 def test_what_needs_no_change_stays_last_whatever_it_cost() -> None:

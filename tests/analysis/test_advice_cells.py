@@ -99,7 +99,7 @@ BATCHES = "for n in (3, 2, 1):\n    y = net(x[:n])"
 AUTOCAST = "with torch.autocast('cpu', dtype=torch.bfloat16):\n    y = net(x)"
 METRIC = "import numpy as np\ny = net(x)\nscore = np.mean(y.detach().numpy() > 0)"
 
-LR = ("recompile", "the optimizer's `self.param_groups[0]['lr']` (0.1, 0.05, 0.025", "optimizer.step = torch.compiler.disable(optimizer.step)")  # fmt: skip
+LR = ("recompile", "the optimizer's `self.param_groups[0]['lr']` (0.1, 0.05, 0.025", "opt.step = torch.compiler.disable(opt.step)")  # fmt: skip
 
 CELLS = [
     Cell("words to numbers", NET, WORDS),

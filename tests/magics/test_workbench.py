@@ -126,7 +126,9 @@ def test_a_users_handler_is_given_the_error(
 def test_report_shows_the_last_one_again(cells: Live) -> None:
     first = cells.well("%%dynamo -b eager\ny = x + 1")
     again = cells.well("%dynamo report")
-    assert again.out == first.out
+    head, _, more = first.out.rpartition("\n\n")
+    assert again.out.startswith(head)
+    assert "%dynamo report shows all of" in more
     assert cells.well("%dynamo report --markdown").out == dynamo_ext.last_report().to_markdown()
     assert "%dynamo report --markdown" in str(cells.run("%dynamo report --html").error)
 
@@ -258,9 +260,8 @@ def test_interrupt_while_compiling(cells: Live) -> None:
     assert "KeyboardInterrupt" in ran.shown
     assert dynamo_ext.last_report().interrupted
     assert "dynamo_ext" not in ran.shown
-    assert "os" in cells.names
+    assert {"os", "before", "y"} <= cells.names.keys()
     assert "z" not in cells.names
-    assert "y" not in cells.names
     cells.well("%%dynamo -b eager --quiet\ny = x + 1")
     assert cells.names["y"].tolist() == [1, 2, 3]
 

@@ -23,6 +23,7 @@ from dynamo_ext.capture.torch_private import code_cache, compile_metrics
 from dynamo_ext.capture.torch_private.patches import containers
 from dynamo_ext.capture.tracer import Tracer
 from dynamo_ext.errors import one_line
+from dynamo_ext.interruptions import trace_function_restored
 from dynamo_ext.records.autotune import EndToEnd
 from dynamo_ext.records.common import CodeBlock
 from dynamo_ext.records.report import Mode, Report
@@ -105,7 +106,13 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     company = MachineLoad()
     started = time.perf_counter()
     try:
-        with company, within(given or FirstRun()), Recording(run), tracer.surroundings():
+        with (
+            company,
+            within(given or FirstRun()),
+            Recording(run),
+            tracer.surroundings(),
+            trace_function_restored(),
+        ):
             if check is not None:
                 check.before(run)
             trials = Trials(program.source, tracer.compiler) if decides else None

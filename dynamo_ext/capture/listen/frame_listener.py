@@ -45,7 +45,7 @@ from dynamo_ext.capture.torch_private.patches import (
     registry,
     stored_values,
 )
-from dynamo_ext.interruptions import Listening, interruption, pass_on
+from dynamo_ext.interruptions import Listening, interruption, pass_on, raise_at
 from dynamo_ext.records.capture import Guard
 from dynamo_ext.timing import first_run
 
@@ -133,7 +133,7 @@ class FrameListener:
             if frame_eval.has_nothing_to_trace(frame):
                 return frame_eval.skip_permanently()
             with stored_values.let_go_of_the_new():
-                return self._compile(frame, cache, state, run, module)
+                return self._interruptible(frame, cache, state, run, module)
 
     def _kept_out(self, run: RunLog) -> Callable[[Any, Any, Any], Any] | None:
         """The callback in this one's place where nothing is to be compiled; and record why."""
@@ -153,6 +153,22 @@ class FrameListener:
         if stance == "fail_on_recompile":
             return functools.partial(frame_eval.refuse_recompile, self)
         return None
+
+    def _interruptible(self, frame: Any, cache: Any, state: Any, run: RunLog, module: Any) -> Any:
+        code = frame.f_code
+        try:
+            return self._compile(frame, cache, state, run, module)
+        except KeyboardInterrupt as error:
+            line = frame_eval.line_traced(error, code)
+            is_cells = (original_function(code.co_name), code.co_filename) == (
+                "<module>",
+                run.cell_file,
+            )
+            if line is None or not is_cells:
+                raise
+            # As in a plain cell, the lines above have run by then, and their names are bound.
+            raise_at(line, code, error)
+            return frame_eval.skip_recursively_once(frame, cache, state)
 
     def _compile(self, frame: Any, cache: Any, state: Any, run: RunLog, module: Any) -> Any:
         code = frame.f_code

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from dynamo_ext.capture.report.source_lines import from_summaries, users_line
-from dynamo_ext.records.capture import Guard
+from dynamo_ext.records.capture import BETWEEN_GRAPHS, Guard
 
 _ROOT = re.compile(r"^[LG]\['(?P<name>[^']+)'\]")
 _BUILTIN = re.compile(r"^G\['__builtins_dict\w*'\]\['(?P<name>[^']+)'\]")
@@ -16,7 +16,7 @@ _IMPORTED = re.compile(r"^__import_(?P<name>\w+)")
 _OURS = re.compile(r"^_+(?:[a-z]+_)?(?:\d{6,}_)+c\d+$")
 _TYPE_OF = re.compile(r"^type\((?P<source>[LG]\[.+)\)$")
 # What a graph leaves on the stack for the one after it.
-_STACK = re.compile(r"^___stack(?P<place>\d+)$")
+_STACK = re.compile(r"\b___stack(?P<place>\d+)\b")
 _ARGUMENT = re.compile(r"L\['args'\]\[(?P<index>\d+)\]")
 _KEYWORD = re.compile(r"L\['kwargs'\]\['(?P<name>\w+)'\]")
 _BARE = re.compile(r"^(?P<name>[^\W\d]\w*)(?=$|[.\[])")
@@ -47,8 +47,12 @@ def readable_source(source: str, arguments: Sequence[str] = ()) -> str:
 
 
 def _readable_name(name: str) -> str:
-    name = _OURS.sub("an object that Dynamo keeps", name)
-    return _STACK.sub(r"value \g<place> between graphs", name)
+    return between_graphs(_OURS.sub("an object that Dynamo keeps", name))
+
+
+def between_graphs(text: str) -> str:
+    """A text with words for Dynamo's names of what a graph leaves for the one after it."""
+    return _STACK.sub(rf"value \g<place> {BETWEEN_GRAPHS}", text)
 
 
 def _user_named(source: str, arguments: Sequence[str]) -> str:
@@ -68,16 +72,13 @@ def root_variable(source: str, arguments: Sequence[str] = ()) -> str:
     """The user's name that a source starts at; a library's for its modules, else ``torch``."""
     typed = _TYPE_OF.match(source)
     source = _user_named(typed["source"] if typed else source, arguments)
-    found = _ROOT.match(source)
-    if not found:
-        # torch names a local tensor bare: tensor 'x' size mismatch.
-        bare = _BARE.match(source)
-        return bare["name"] if bare else "torch"
-    name = found["name"]
+    # torch names a local tensor bare: tensor 'x' size mismatch.
+    found = _ROOT.match(source) or _BARE.match(source)
+    name = found["name"] if found else "torch"
     if name.startswith("__import_"):
         return name.removeprefix("__import_").split("_dot_")[0]
     if _STACK.match(name):
-        return "between graphs"
+        return BETWEEN_GRAPHS
     return "torch" if name.startswith("__builtins_dict") or _OURS.match(name) else name
 
 

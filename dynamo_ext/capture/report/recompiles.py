@@ -11,7 +11,12 @@ from typing import Any
 
 import torch
 
-from dynamo_ext.capture.report.guards import TORCH_COMMENT, readable_source, root_variable
+from dynamo_ext.capture.report.guards import (
+    TORCH_COMMENT,
+    between_graphs,
+    readable_source,
+    root_variable,
+)
 from dynamo_ext.capture.report.source_lines import from_trace_text, users_line
 from dynamo_ext.formatting import clip
 from dynamo_ext.records.capture import Recompile, RecompileKind
@@ -57,7 +62,7 @@ def recompile_record(  # noqa: PLR0913 - a record's fields, and where to read th
     is_parameter = hinted or _PARAMETER.match(text) is not None
 
     def readable(part: str) -> str:
-        return _NAMED.sub(lambda m: readable_source(m.group(), arguments), part)
+        return between_graphs(_NAMED.sub(lambda m: readable_source(m.group(), arguments), part))
 
     # Facts about sizes are reported for the variable.
     has_subject = kind != "type" and "bound" not in facts and ".size()" not in source

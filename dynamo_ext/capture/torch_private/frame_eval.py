@@ -5,11 +5,13 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Iterator
+from traceback import walk_tb
 from typing import Any
 
 import torch
 import torch._dynamo as dynamo
 from torch._dynamo import convert_frame, eval_frame, exc, external_utils, trace_rules
+from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 from torch._dynamo.types import ConvertFrameReturn, FrameAction, FrameExecStrategy
 
 from dynamo_ext.backends.base import CompilerFn
@@ -150,6 +152,13 @@ def is_users_own(error: Exception) -> bool:
     if isinstance(error, exc.Unsupported):
         return error.gb_type in _OWN
     return isinstance(error, exc.TorchRuntimeError)
+
+
+def line_traced(error: BaseException, code: types.CodeType) -> int | None:
+    """The line of ``code`` that Dynamo had come to when ``error`` ended its trace."""
+    owners = (frame.f_locals.get("self") for frame, _ in walk_tb(error.__traceback__))
+    tracers = (own for own in owners if issubclass(type(own), InstructionTranslatorBase))
+    return next((tracer.lineno for tracer in tracers if tracer.f_code is code), None)  # type: ignore[union-attr]
 
 
 def skip_permanently() -> ConvertFrameReturn:

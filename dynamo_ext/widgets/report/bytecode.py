@@ -12,10 +12,16 @@ _STATIC_LINES = 80
 
 
 def html(report: Report, most: int | None = _STATIC_LINES) -> Markup:
-    """Render a folded pair of listings a frame, each cut to ``most`` lines (``None``: whole)."""
+    """Render a pair of listings a frame, each cut to ``most`` lines (``None``: whole).
+
+    They are folded, unless there is one pair alone and it is short.
+    """
     if not report.bytecode:
         return EMPTY
-    only = len(report.bytecode) == 1
+    longest = max(
+        len(_lines(code)) for each in report.bytecode for code in (each.before, each.after)
+    )
+    only = len(report.bytecode) == 1 and longest <= _STATIC_LINES
     frames = [_frame(report, each, most, opened=only) for each in report.bytecode[:most]]
     return element("div", *frames, markup.left_out(len(report.bytecode), most, "function"))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from dynamo_ext.analysis.advice import as_written_for
 from dynamo_ext.analysis.guard_groups import Alike, grouped, total
 from dynamo_ext.analysis.guards import actual, condition, expected
 from dynamo_ext.analysis.recompiles import changes
@@ -115,7 +116,7 @@ def failures_text(report: Report) -> str:
         lines.append(plain_text.paragraph(said, "    ", lead))
         if each.guard and expected(each):
             lines.append(plain_text.paragraph(clip(each.guard, 160), "      "))
-        if step := _step(each):
+        if step := _step(report, each):
             lines.append(plain_text.step(step))
     return "\n".join(lines)
 
@@ -134,7 +135,7 @@ def _failures(failed: Sequence[Recompile], report: Report) -> Markup:
             markup.join([element("b", each.variable or "—"), markup.BREAK, quiet_words(_of(each))]),
             f"{each.count:,}",
             prose(f"{_came(each)}; {_then(report, each)}."),
-            prose(_step(each)),
+            prose(_step(report, each)),
             code(clip(each.guard, 200)),
         ]
         for each in failed
@@ -147,9 +148,9 @@ def _of(each: Recompile) -> str:
     return " · ".join(filter(None, [function_name(each.function), place(each.line)]))
 
 
-def _step(each: Recompile) -> str:
+def _step(report: Report, each: Recompile) -> str:
     """What would let one compiled version serve both, where that is known."""
-    return changes([each])[0].step if each.kind else ""
+    return as_written_for(changes([each])[0].step, report) if each.kind else ""
 
 
 def _came(each: Recompile) -> str:

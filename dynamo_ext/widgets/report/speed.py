@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynamo_ext.analysis.placement import EAGER
-from dynamo_ext.analysis.speed import cell_gain, gain, runs_until_paid, spent
+from dynamo_ext.analysis.speed import CellGain, gain, runs_until_paid, spent
 from dynamo_ext.formatting import count, seconds
 from dynamo_ext.records.graph import Graph
 from dynamo_ext.records.report import Report
@@ -18,9 +18,8 @@ _VERDICTS = {
 _LITTLE = 0.05  # seconds of compiling that are not worth a word
 
 
-def sentence(report: Report) -> str:
+def sentence(report: Report, found: CellGain | str) -> str:
     """The gain of the whole cell, or why it is not known and what measures it."""
-    found = cell_gain(report)
     if isinstance(found, str):
         nameable = report.backend.isidentifier() and report.backend not in {EAGER, "auto"}
         named = f" -b {report.backend}" if nameable else ""
@@ -33,13 +32,12 @@ def sentence(report: Report) -> str:
     return f"{_VERDICTS[found.verdict]}{times}: {gained}."
 
 
-def is_slower(report: Report) -> bool:
+def is_slower(found: CellGain | str) -> bool:
     """Whether the cell is known to be slower than plain."""
-    found = cell_gain(report)
     return not isinstance(found, str) and found.verdict == "slower"
 
 
-def cost(report: Report) -> str:
+def cost(report: Report, found: CellGain | str) -> str:
     """What compiling took, and after how many runs it has paid."""
     now, whole = report.compile_seconds + report.race_seconds, spent(report)
     if whole < _LITTLE:
@@ -50,7 +48,6 @@ def cost(report: Report) -> str:
         said += (
             f", {seconds(whole)} over all runs" if now >= _LITTLE else f"; {seconds(whole)} before"
         )
-    found = cell_gain(report)
     if isinstance(found, str) or found.verdict == "unclear":
         return f"{said}."
     paid = runs_until_paid(report, found)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from dynamo_ext.formatting import count, seconds
+from dynamo_ext.formatting import count, listing, seconds
 from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.blocks import Shown
@@ -45,10 +45,12 @@ NAMED: dict[str, Part] = {
 
 _ROOM = 130_000  # bytes of all parts; the style sheet and the summary take the rest of 150 kB
 _CUT = 'Long lists are cut here: dynamo_ext.last_report().save("report.html") writes all of it.'
-_CUT_TEXT = _CUT.replace("html", "txt")
 
-MOST_LINES = 60
-"""Lines of a section, in Markdown and in a notebook's text."""
+_SCREEN = 60
+"""Lines of a section in Markdown, and of a report where a cell ends."""
+
+_FEWEST = 8
+"""Lines of a section that is cut for that."""
 
 _FIRST = {code.TITLE, fallbacks.TITLE}
 """Parts that are open in html and come first in a terminal."""
@@ -99,22 +101,47 @@ def _body(report: Report, bodies: Sequence[Markup]) -> list[Markup]:
     return [summary.html(report), *folds]
 
 
-def text(report: Report, most: int | None = None) -> str:
-    """Render the report for a terminal, 96 columns wide; the bytecode itself is left out.
-
-    ``most`` is how many lines each section has at most.
-    """
-    parts = sorted(PARTS, key=lambda part: part.TITLE not in _FIRST)
-    whole = {_name(part, report): part.text(report) for part in parts}
-    shown = {name: _cut(body, most) for name, body in whole.items()}
-    lead = [plain_text.heading(title(report)), summary.text(report)]
-    lead += [] if shown == whole else [plain_text.paragraph(_CUT_TEXT)]
-    return "\n\n".join(filter(None, [*lead, *map(plain_text.section, shown, shown.values())]))
+def text(report: Report) -> str:
+    """Render the report for a terminal, 96 columns wide; the bytecode itself is left out."""
+    return "\n\n".join([_head(report), *(_section(each, report) for each in _in_order(report))])
 
 
-def _cut(body: str, most: int | None) -> str:
+def brief(report: Report) -> str:
+    """Render what fits a screen: the summary, the code, what fell back; all else is named."""
+    whole = text(report)
+    if len(whole.splitlines()) <= _SCREEN:
+        return whole
+    parts = _in_order(report)
+    first = [part for part in parts if part.TITLE in _FIRST]
+    shown, left = [_head(report)], []
+    for waiting, part in zip(range(len(first), 0, -1), first, strict=True):
+        section = _section(part, report)
+        room = _SCREEN - sum(len(each.splitlines()) + 1 for each in shown) - 3
+        shown.append(_cut(section, max(room // waiting, _FEWEST)))
+        if shown[-1] != section:
+            left.append(_name(part, report))
+    left += [_name(part, report) for part in parts if part not in first]
+    more = f"{listing(left)}: %dynamo report shows all of it."
+    return "\n\n".join([*shown, plain_text.paragraph(more)])
+
+
+def _head(report: Report) -> str:
+    return f"{plain_text.heading(title(report))}\n\n{summary.text(report)}"
+
+
+def _in_order(report: Report) -> list[Part]:
+    """The parts that a terminal shows."""
+    said = (part for part in PARTS if part.text(report))
+    return sorted(said, key=lambda part: part.TITLE not in _FIRST)
+
+
+def _section(part: Part, report: Report) -> str:
+    return plain_text.section(_name(part, report), part.text(report))
+
+
+def _cut(body: str, most: int) -> str:
     lines = body.splitlines()
-    if most is None or len(lines) <= most:
+    if len(lines) <= most:
         return body
     return "\n".join([*lines[:most], f"… {count(len(lines) - most, 'line')} more"])
 
@@ -137,7 +164,7 @@ def _fenced(body: str) -> str:
     fence = "```"
     while fence in body:
         fence += "`"
-    return "\n".join([f"{fence}text", _cut(body, MOST_LINES), fence])
+    return "\n".join([f"{fence}text", _cut(body, _SCREEN), fence])
 
 
 class ReportPart(Shown):

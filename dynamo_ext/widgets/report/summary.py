@@ -7,7 +7,8 @@ from dynamo_ext.analysis.advice import advise
 from dynamo_ext.analysis.advice_step import NEGLIGIBLE_WEIGHT, Advice
 from dynamo_ext.analysis.break_location import where
 from dynamo_ext.analysis.breaks import cause_of
-from dynamo_ext.analysis.placement import EAGER, Coverage, coverage, is_unraced
+from dynamo_ext.analysis.placement import EAGER, Coverage, coverage, race_outcome
+from dynamo_ext.analysis.speed import CellGain, cell_gain
 from dynamo_ext.formatting import clip, count, listing, printable, remedy, seconds, sentence
 from dynamo_ext.records.report import Fallback, Report
 from dynamo_ext.widgets import plain_text
@@ -38,7 +39,11 @@ def covered_words(covered: Coverage, kind: str = "") -> str:
 
 def status(report: Report) -> tuple[str, str]:
     """Judge the run: ``good``, ``part`` or ``bad``, and the sign and word for it."""
-    covered = coverage(report)
+    return _status(report, cell_gain(report))
+
+
+def _status(report: Report, gained: CellGain | str) -> tuple[str, str]:
+    covered, raced = coverage(report), race_outcome(report)
     eager_frames = any(frame.outcome in {"eager", "failed"} for frame in report.frames)
     gave_way = bool(report.fallbacks) or eager_frames or any(r.prevented for r in report.recompiles)
     verdicts = [
@@ -48,12 +53,12 @@ def status(report: Report) -> tuple[str, str]:
         (bool(report.error), "bad", "✗ stopped by an error"),
         (not report.graphs, "bad", "✗ no graph"),
         (not covered.graphs, "bad", "✗ nothing ran compiled"),
-        (is_unraced(report), "part", "○ not raced"),
-        (_eager_won(report) and not report.fallbacks, "good", "✓ eager is fastest"),
+        (raced == "unraced", "part", "○ not raced"),
+        (raced == "eager" and not report.fallbacks, "good", "✓ eager is fastest"),
         (report.backend == EAGER and not gave_way, "good", "✓ captured"),
         (report.backend == EAGER, "part", "◐ captured in part"),
         (not covered.in_engine, "bad", "✗ all eager"),
-        (speed.is_slower(report), "part", "◐ slower than plain"),
+        (speed.is_slower(gained), "part", "◐ slower than plain"),
         (gave_way or covered.in_engine < covered.total, "part", "◐ partly eager"),
         (bool(report.breaks), "good", "✓ compiled, with breaks"),
     ]
@@ -61,27 +66,23 @@ def status(report: Report) -> tuple[str, str]:
     return next(met, ("good", "✓ compiled"))
 
 
-def _eager_won(report: Report) -> bool:
-    """Whether ``auto`` left every graph with eager, since nothing was faster."""
-    held = [graph.contest for graph in report.graphs if graph.calls]
-    return bool(held) and all(each is not None and each.winner == EAGER for each in held)
-
-
-def lines(report: Report, found: Sequence[Advice]) -> tuple[tuple[str, str], ...]:
+def lines(
+    report: Report, gained: CellGain | str, found: Sequence[Advice]
+) -> tuple[tuple[str, str], ...]:
     """What the cell gained, what that cost, and the one step to take, by what ``advise`` found."""
-    gained = speed.sentence(report)
+    gain = speed.sentence(report, gained)
     if _ended_early(report):
         # What happened is why nothing is known.
-        gained = f"not measured. {_what_happened(report)}"
+        gain = f"not measured. {_what_happened(report)}"
     steps, _ = _sorted(found)
-    said = {"Gain": gained, "Cost": speed.cost(report)}
+    said = {"Gain": gain, "Cost": speed.cost(report, gained)}
     ours = tuple((name, f"{words[0].upper()}{words[1:]}") for name, words in said.items())
     return *ours, ("Next", _step(steps[0]) if steps else "Nothing.")
 
 
 def _ended_early(report: Report) -> bool:
     """Whether it was interrupted, or nothing of it ran as it was to."""
-    return report.interrupted or status(report)[0] == "bad"
+    return report.interrupted or _status(report, "")[0] == "bad"
 
 
 def details(report: Report) -> str:
@@ -93,7 +94,8 @@ def details(report: Report) -> str:
 
 def html(report: Report) -> Markup:
     """Render the verdict, the three lines and a table of counts; all else folds."""
-    grade, word = status(report)
+    gained = cell_gain(report)
+    grade, word = _status(report, gained)
     names, numbers = zip(*counts(report), strict=True)
     table = markup.table("Counts", names, [numbers], class_="dx-counts")
     if gone := _unavailable(report):
@@ -104,7 +106,7 @@ def html(report: Report) -> Markup:
     tag = element("strong", word, class_=f"dx-status dx-{grade}")
     three = [
         element("p", element("strong", name), " ", prose(said), class_="dx-line")
-        for name, said in lines(report, found)
+        for name, said in lines(report, gained, found)
     ]
     return element(
         "div", element("p", tag, class_="dx-headline"), *three, table, _folded(report, found)
@@ -117,10 +119,11 @@ def text(report: Report) -> str:
     table = plain_text.table(names, [numbers])
     if gone := _unavailable(report):
         return f"{plain_text.paragraph(_gone(report, gone), '  ', '✗ ')}\n\n{table}"
-    found = advise(report)
-    three = [plain_text.paragraph(said, "      ", f"{n}  ") for n, said in lines(report, found)]
+    found, gained = advise(report), cell_gain(report)
+    said = lines(report, gained, found)
+    three = "\n".join(plain_text.paragraph(words, "      ", f"{name}  ") for name, words in said)
     rest = [plain_text.paragraph(details(report)), _steps_text(found)]
-    return "\n\n".join(filter(None, [status(report)[1], "\n".join(three), *rest, table]))
+    return "\n\n".join(filter(None, [_status(report, gained)[1], three, *rest, table]))
 
 
 def parts(found: Sequence[Advice]) -> tuple[str, ...]:
@@ -232,8 +235,8 @@ def _what_happened(report: Report) -> str:
     if backend == EAGER:
         runs = "the eager backend runs them as they are"
         return f"{ended}{graphs} of {ops} captured; {runs}{plain_words}."
-    if _eager_won(report):
-        raced = "no backend was faster than eager" if not is_unraced(report) else "none was raced"
+    if (outcome := race_outcome(report)) and not covered.in_engine:
+        raced = "none was raced" if outcome == "unraced" else "no backend was faster than eager"
         return f"{ended}{graphs} captured; {raced}."
     if not covered.in_engine:
         return f"{ended}Nothing ran in {backend}: {graphs} of {ops} ran eagerly."

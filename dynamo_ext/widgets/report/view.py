@@ -225,14 +225,16 @@ def report_mimebundle(report: Report) -> dict[str, str]:
 
     A notebook keeps both in its file: long lists are cut, with a count of what is left out.
     """
-    short = static.text(report, static.MOST_LINES)
-    return {"text/html": str(static.html(report)), "text/plain": short}
+    return {"text/html": str(static.html(report)), "text/plain": static.brief(report)}
 
 
-def display_report(report: Report) -> None:
-    """Show a report: as text in a terminal, as static html and a widget in a notebook."""
+def display_report(report: Report, *, brief: bool = False) -> None:
+    """Show a report: as text in a terminal, as static html and a widget in a notebook.
+
+    The text is a screen's where it is to be ``brief``.
+    """
     live.show(
-        lambda: static.text(report),
+        lambda: static.brief(report) if brief else static.text(report),
         lambda: report_mimebundle(report),
         lambda: ReportView(report),
     )

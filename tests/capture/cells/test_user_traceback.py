@@ -142,23 +142,39 @@ def stopped(cells: Live) -> Iterator[Live]:
     signal.signal(signal.SIGUSR1, before)
 
 
+@pytest.fixture
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+
+
+@pytest.mark.usefixtures("_own_cache")
 @pytest.mark.parametrize(
-    ("backend", "text"),
+    ("backend", "text", "bound"),
     [
-        ("eager", f"y = x + 1\n{TRACING}\nz = y * 2"),
-        ("eager", f"y = x + 1\n{TRACING}\nz = helper(y)"),
-        ("inductor", f"{LOADING}\ny = x + 1"),
-        ("inductor", f"y = x + 1\n{LOADING}\nz = y.sin() * 3"),
-        ("inductor", f"w = x.requires_grad_()\ny = (w * 3).sin().sum()\n{LOADING}\ny.backward()"),
+        ("eager", f"y = x + 1\n{TRACING}\nz = y * 2", "y"),
+        ("eager", f"y = x + 1\n{TRACING}\nz = helper(y)", "y"),
+        ("inductor", f"{LOADING}\ny = x + 1\nz = y", "y"),
+        ("inductor", f"v = 1\ny = x + v\n{LOADING}\nw = y * 2\nz = w.sin() * 3", "vwy"),
+        ("inductor", f"w = x.requires_grad_()\ny = (w * 3).sum()\n{LOADING}\ny.backward()", "wy"),
     ],
 )
-def test_an_interrupt_of_a_compiler_is_one_line(
-    stopped: Live, backend: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_interrupt_of_a_compiler_is_one_line_and_what_is_above_has_run(
+    stopped: Live, backend: str, text: str, bound: str
 ) -> None:
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    before = sys.gettrace()
     ran = stopped.run(f"%%dynamo -b {backend} --quiet\n{text}")
     assert isinstance(ran.error, KeyboardInterrupt)
     assert ran.shown == "KeyboardInterrupt: stopped while the cell was being compiled."
+    assert "".join(name for name in "vwyz" if name in stopped.names) == bound
+    assert sys.gettrace() is before
+
+
+@pytest.mark.usefixtures("_own_cache")
+def test_the_cell_may_catch_an_interrupt_of_its_compiler(stopped: Live) -> None:
+    stopped.well(LOADING)
+    handled = "except KeyboardInterrupt:\n    w = y"
+    stopped.well(f"%%dynamo -b inductor --quiet\ntry:\n    y = x + 1\n    z = y * 2\n{handled}")
+    assert stopped.names["w"].tolist() == [1, 2, 3]
 
 
 def test_a_time_limit_in_a_compiler_is_shown_with_its_handler(stopped: Live) -> None:

@@ -117,6 +117,7 @@ def test_static_bytecode_is_cut_and_the_widget_has_it_whole(reports):
     long = dataclasses.replace(reports["mixed"].bytecode[0], before="LOAD\n" * 500)
     report = dataclasses.replace(reports["mixed"], bytecode=(long,))
     assert "420 more lines" in bytecode.html(report)
+    assert "<details>" in bytecode.html(report, None), "it folds"
     assert bytecode.html(report, None).count("LOAD\n") > 490
 
 
