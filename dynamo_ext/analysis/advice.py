@@ -1,7 +1,7 @@
 """What to do next, derived from the record alone: each step with its evidence."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dynamo_ext.analysis import capture_advice, kept_operations
@@ -14,8 +14,9 @@ from dynamo_ext.analysis.placement import (
     race_outcome,
 )
 from dynamo_ext.analysis.source_hints import OPTIMIZER, optimizer
-from dynamo_ext.analysis.speed import cell_gain
+from dynamo_ext.analysis.speed import cell_gain, plain_loops
 from dynamo_ext.formatting import count, listing, percent, seconds
+from dynamo_ext.records.capture import LoopTurns
 from dynamo_ext.records.comparison import BUSY_CORES
 from dynamo_ext.records.report import Fallback, Report
 
@@ -23,6 +24,9 @@ _DYNAMIC = "%%dynamo --dynamic"
 
 LITTLE = 0.02
 """The share of the operations, and of the run's seconds, below which a problem comes last."""
+
+_IDLE = NEGLIGIBLE_WEIGHT / 2
+"""The weight of what costs nothing as the code runs now."""
 
 COSTLY = 2.0
 """Seconds of a run, at least a tenth of it, that put a problem before those of unknown cost."""
@@ -54,7 +58,11 @@ def advise(report: Report) -> tuple[Advice, ...]:
         *capture_advice.breaks(report),
         *capture_advice.recompiles(report),
     ]
-    if all(advice.weight < NEGLIGIBLE_WEIGHT for advice in found):
+    if loops := plain_loops(report):
+        # What is in the way of captured turns costs nothing while they run in Python.
+        found = [replace(each, weight=min(each.weight, _IDLE)) for each in found]
+        found.append(_plain_loop(loops))
+    elif all(advice.weight < NEGLIGIBLE_WEIGHT for advice in found):
         found += _nothing_wrong(report)
     least = max(COSTLY, report.seconds / 10)
     most = max((advice.seconds for advice in found), default=0.0)
@@ -184,6 +192,13 @@ def _kept_operations(report: Report) -> Iterator[Advice]:
         problem = "; ".join([*found[:MAX_LISTED], *rest])
         evidence = "so the results are within the bound of the precision"
         yield Advice("kept", problem, "Nothing needs to be done.", evidence, 0.05)
+
+
+def _plain_loop(loops: Sequence[LoopTurns]) -> Advice:
+    lines = listing([f"line {loop.line}" for loop in loops], MAX_LISTED)
+    step = "Nothing, or see what captured turns lack: %%dynamo --capture all."
+    problem = f"Plain Python is faster in the loop at {lines}"
+    return Advice("plain-loop", problem, step, "some turns ran each way", NEGLIGIBLE_WEIGHT)
 
 
 def _nothing_wrong(report: Report) -> Iterator[Advice]:

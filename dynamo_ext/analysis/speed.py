@@ -14,6 +14,7 @@ from dynamo_ext.records.comparison import BUSY_CORES, Verdict, verdict_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dynamo_ext.records.capture import LoopTurns
     from dynamo_ext.records.graph import Graph
     from dynamo_ext.records.report import Report
 
@@ -197,6 +198,17 @@ def _by_turns(report: Report) -> CellGain | None:
         # They are too far apart to say anything.
         return None
     return _estimate(now, plain, (low, high), "turns of its loop that ran plainly")
+
+
+def loops_left_plain(report: Report) -> tuple[LoopTurns, ...]:
+    """The loops whose turns run in Python from some turn of this run on, since that is faster."""
+    return tuple(loop for loop in report.turns if loop.plain and not loop.turns)
+
+
+def plain_loops(report: Report) -> tuple[LoopTurns, ...]:
+    """Those loops, if their turns in Python are most of the run."""
+    loops = loops_left_plain(report)
+    return loops if sum(n.plain for n in loops) >= MOST_OF_IT * report.run_seconds else ()
 
 
 def _why_not(report: Report) -> str:

@@ -147,8 +147,9 @@ class LoopTurns:
     """A loop of the cell of which some turns were timed captured, and some in Python.
 
     ``line`` is where it begins. ``turns`` are those of this run that ran captured, 0 where Python
-    is faster. ``captured`` and ``python`` are seconds of one turn, ``low`` and ``high`` the ends of
-    how many times as fast a captured one is.
+    is faster; ``plain`` are the run's seconds in turns that ran in Python. ``captured`` and
+    ``python`` are seconds of one turn, ``low`` and ``high`` the ends of how many times as fast a
+    captured one is.
     """
 
     line: int
@@ -157,6 +158,7 @@ class LoopTurns:
     python: float
     low: float
     high: float
+    plain: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,16 @@ import dataclasses
 
 import pytest
 
-from dynamo_ext.analysis.speed import FEWEST_PAIRS, OFF, cell_gain, gain, runs_until_paid, spent
+from dynamo_ext.analysis.speed import (
+    FEWEST_PAIRS,
+    OFF,
+    cell_gain,
+    gain,
+    loops_left_plain,
+    plain_loops,
+    runs_until_paid,
+    spent,
+)
 from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
 from dynamo_ext.records.capture import LoopTurns
 from dynamo_ext.records.graph import Graph
@@ -151,5 +160,17 @@ def test_turns_that_ran_plainly_tell_of_a_loop():
     assert (first.seconds, first.plain) == (8.0, 16.0), "its first turns are slow"
     apart = dataclasses.replace(loop, low=-0.3)
     assert isinstance(cell_gain(dataclasses.replace(made, turns=(apart,))), str)
-    python = dataclasses.replace(loop, turns=0)
-    assert isinstance(cell_gain(dataclasses.replace(made, turns=(python,))), str)
+
+
+PLAIN_LOOP = LoopTurns(2, 0, 0.0067, 0.0006, 0.08, 0.1, plain=0.9)
+
+
+@pytest.mark.parametrize(("loop_seconds", "most"), [(0.9, True), (0.2, False)])
+def test_loops_left_plain(loop_seconds, most):
+    loop = dataclasses.replace(PLAIN_LOOP, plain=loop_seconds)
+    made = report(seconds=1.0, compile_seconds=0.0, turns=(loop,))
+    assert isinstance(cell_gain(made), str)
+    assert loops_left_plain(made) == (loop,)
+    assert plain_loops(made) == ((loop,) if most else ())
+    captured = dataclasses.replace(loop, turns=3)
+    assert not loops_left_plain(dataclasses.replace(made, turns=(captured,)))

@@ -94,8 +94,9 @@ class Stepper:
         if self.trials is not None and compound.whole is not None:
             trial = self.trials.of_loop(compound.line)
             if trial.is_python:
+                value = trial.whole(self._in_python(compound.whole))
                 self._note(trial)
-                return self._in_python(compound.whole)()
+                return value
             step = functools.partial(self._turn, trial, suites[0])
         # Dynamo has no business with our own frames.
         value = self._under(function, lambda number: call(None, step, suites[number]))

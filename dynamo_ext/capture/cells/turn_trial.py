@@ -101,6 +101,7 @@ class TurnTrial:
         self._line = line
         self._clock = clock
         self._turns = 0
+        self._plain = 0.0
         self._captured: list[float] = []
         self._python: list[float] = []
 
@@ -108,7 +109,7 @@ class TurnTrial:
         """Run a turn one of two ways; its value."""
         self._turns += 1
         if self.is_python is not None:
-            return python() if self.is_python else captured()
+            return self.whole(python) if self.is_python else captured()
         if self._turns <= _BEFORE or first_run.current().used_up():
             return captured()
         samples, turn = self._captured, captured
@@ -127,6 +128,13 @@ class TurnTrial:
             self._keep(*self._outcome)
         return value
 
+    def whole(self, python: Callable[[], Any]) -> Any:
+        """Run turns in Python: one of them, or all; the value."""
+        started = self._clock()
+        value = python()
+        self._plain += self._clock() - started
+        return value
+
     def decide(self, captured: float, python: float, low: float, high: float) -> None:
         """End it with the seconds of a turn each way, and the ends of Python's over captured."""
         self._outcome = captured, python, low, high
@@ -135,7 +143,7 @@ class TurnTrial:
     def as_record(self) -> LoopTurns:
         """What was found, and how many turns this run has made captured."""
         captured = 0 if self.is_python or self.is_remembered else self._turns
-        return LoopTurns(self._line, captured, *self._outcome)
+        return LoopTurns(self._line, captured, *self._outcome, self._plain)
 
     def as_fallback(self) -> Fallback:
         """What a report says where the loop's turns run in Python."""

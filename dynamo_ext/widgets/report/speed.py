@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from dynamo_ext.analysis.placement import EAGER
-from dynamo_ext.analysis.speed import CellGain, gain, runs_until_paid, spent
+from dynamo_ext.analysis.speed import (
+    CellGain,
+    gain,
+    loops_left_plain,
+    plain_loops,
+    runs_until_paid,
+    spent,
+)
 from dynamo_ext.formatting import count, seconds
 from dynamo_ext.records.graph import Graph
 from dynamo_ext.records.report import Report
@@ -20,6 +27,14 @@ _LITTLE = 0.05  # seconds of compiling that are not worth a word
 
 def sentence(report: Report, found: CellGain | str) -> str:
     """The gain of the whole cell, or why it is not known and what measures it."""
+    if isinstance(found, str) and (loops := loops_left_plain(report)):
+        longest = max(loops, key=lambda loop: loop.plain)
+        plain, captured = seconds(longest.python), seconds(longest.captured)
+        later = "" if plain_loops(report) else " in later runs"
+        return (
+            f"as plain{later}: the turns of its loop at line {longest.line} run in Python, where "
+            f"one takes {plain}; captured, it took {captured}."
+        )
     if isinstance(found, str):
         nameable = report.backend.isidentifier() and report.backend not in {EAGER, "auto"}
         named = f" -b {report.backend}" if nameable else ""
@@ -48,9 +63,10 @@ def cost(report: Report, found: CellGain | str) -> str:
         said += (
             f", {seconds(whole)} over all runs" if now >= _LITTLE else f"; {seconds(whole)} before"
         )
-    if isinstance(found, str) or found.verdict == "unclear":
+    known = not isinstance(found, str) and found.verdict != "unclear"
+    if not (known or loops_left_plain(report)):
         return f"{said}."
-    paid = runs_until_paid(report, found)
+    paid = None if isinstance(found, str) else runs_until_paid(report, found)
     pays = "it does not pay" if paid is None else f"it pays after {count(paid, 'run')}"
     return f"{said}; {pays}."
 

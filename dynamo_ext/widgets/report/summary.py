@@ -8,7 +8,7 @@ from dynamo_ext.analysis.advice_step import NEGLIGIBLE_WEIGHT, Advice
 from dynamo_ext.analysis.break_location import where
 from dynamo_ext.analysis.breaks import cause_of
 from dynamo_ext.analysis.placement import EAGER, Coverage, coverage, race_outcome
-from dynamo_ext.analysis.speed import CellGain, cell_gain
+from dynamo_ext.analysis.speed import CellGain, cell_gain, plain_loops
 from dynamo_ext.formatting import clip, count, listing, printable, remedy, seconds, sentence
 from dynamo_ext.records.report import Fallback, Report
 from dynamo_ext.widgets import plain_text
@@ -51,6 +51,7 @@ def _status(report: Report, gained: CellGain | str) -> tuple[str, str]:
         (report.interrupted, "part", "◐ interrupted"),
         (report.refused, "bad", "✗ refused"),
         (bool(report.error), "bad", "✗ stopped by an error"),
+        (bool(plain_loops(report)), "good", "✓ plain Python is faster"),
         (not report.graphs, "bad", "✗ no graph"),
         (not covered.graphs, "bad", "✗ nothing ran compiled"),
         (raced == "unraced", "part", "○ not raced"),
@@ -269,6 +270,8 @@ def _nothing(report: Report) -> str:
         if any(each.prevented for each in report.recompiles):
             return f"{none}."
         return f"{none}, and none fits this code and these inputs. Run it under %%dynamo first."
+    if plain_loops(report):
+        return "Its loop ran as plain Python."
     reasons = [f.reason for f in report.frames if f.reason]
     kept_out = any(f.scope == "run" for f in report.fallbacks)
     why = sentence(clip(reasons[0], _MAX_CHARS)) if reasons and not kept_out else ""

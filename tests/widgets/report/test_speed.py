@@ -10,7 +10,8 @@ from dynamo_ext.analysis.speed import cell_gain
 from dynamo_ext.records.common import CodeBlock
 from dynamo_ext.records.report import Report
 from dynamo_ext.widgets.report import graphs, speed, summary
-from tests.analysis.test_speed import TWICE, graph, report
+from tests.analysis.test_capture_advice import CUT
+from tests.analysis.test_speed import PLAIN_LOOP, TWICE, graph, report
 
 CELL = CodeBlock("Cell In[1]", "f.py", 1, "f(x)")
 
@@ -66,6 +67,19 @@ def test_calls_of_a_function_are_not_timed_in_pairs() -> None:
         "not measured: calls of a function are not timed in eager, too, as those of a cell are. "
         "dynamo_ext.compare() measures it."
     )
+
+
+def test_a_loop_whose_turns_are_faster_in_python_gains_nothing_and_lacks_nothing() -> None:
+    made = report(seconds=1.0, compile_seconds=0.0, turns=(PLAIN_LOOP,), spent_before=9.0)
+    made = dataclasses.replace(made, cell=CELL, backend="onnxrt", line="-b onnxrt")
+    broken = dataclasses.replace(made, breaks=(CUT,))
+    said = summary.text(broken)
+    assert said.startswith("✓ plain Python is faster\n")
+    assert "where one takes 600 µs; captured, it took 6.70 ms." in " ".join(said.split())
+    assert "9.00 s before; it does not pay." in said
+    assert "Next  Plain Python is faster in the loop at line 2." in said
+    assert "%%dynamo -b onnxrt --capture all." in " ".join(said.split())
+    assert "1 more needs no change" in said
 
 
 def test_what_was_spent_before_counts() -> None:
