@@ -14,7 +14,7 @@ from dynamo_ext.analysis.placement import (
     race_outcome,
 )
 from dynamo_ext.analysis.source_hints import OPTIMIZER, optimizer
-from dynamo_ext.analysis.speed import cell_gain, plain_loops
+from dynamo_ext.analysis.speed import SHORT_CELL, cell_gain, plain_loops, spent
 from dynamo_ext.formatting import count, listing, percent, seconds
 from dynamo_ext.records.capture import LoopTurns
 from dynamo_ext.records.comparison import BUSY_CORES
@@ -24,6 +24,9 @@ _DYNAMIC = "%%dynamo --dynamic"
 
 LITTLE = 0.02
 """The share of the operations, and of the run's seconds, below which a problem comes last."""
+
+_MUCH = 5.0
+"""Seconds of compiling, of which a cell of a few milliseconds is told that they do not pay."""
 
 _IDLE = NEGLIGIBLE_WEIGHT / 2
 """The weight of what costs nothing as the code runs now."""
@@ -58,6 +61,7 @@ def advise(report: Report) -> tuple[Advice, ...]:
         *capture_advice.breaks(report),
         *capture_advice.recompiles(report),
     ]
+    found += _too_small(report)
     if loops := plain_loops(report):
         # What is in the way of captured turns costs nothing while they run in Python.
         found = [replace(each, weight=min(each.weight, _IDLE)) for each in found]
@@ -192,6 +196,24 @@ def _kept_operations(report: Report) -> Iterator[Advice]:
         problem = "; ".join([*found[:MAX_LISTED], *rest])
         evidence = "so the results are within the bound of the precision"
         yield Advice("kept", problem, "Nothing needs to be done.", evidence, 0.05)
+
+
+def _too_small(report: Report) -> Iterator[Advice]:
+    """What cannot pay: a run takes so little that its compiling is hundreds of runs."""
+    took, gained = spent(report), cell_gain(report)
+    pays = not isinstance(gained, str) and gained.verdict == "faster"
+    if pays or not report.graphs or took < _MUCH or report.run_seconds > SHORT_CELL:
+        return
+    runs = int(took / max(report.run_seconds, 1e-6))
+    yield Advice(
+        "too-small",
+        f"A run takes {seconds(report.run_seconds)}, and compiling took {seconds(took)}: if a run "
+        f"took no time, that would pay after {runs:,} runs",
+        "Leave %%dynamo out of this cell, or put it on one that runs this code often.",
+        count(len(report.graphs), "graph"),
+        0.92,
+        "Timing",
+    )
 
 
 def _plain_loop(loops: Sequence[LoopTurns]) -> Advice:

@@ -29,6 +29,7 @@ from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
 from dynamo_ext.records.capture import Recompile
 from dynamo_ext.records.common import SourceLine
 from dynamo_ext.records.report import Fallback
+from tests.analysis.test_capture_advice import report as capture_report
 from tests.capture.live import live
 
 if TYPE_CHECKING:
@@ -786,3 +787,12 @@ def test_a_librarys_code_has_remedies_from_outside(page: str, told: str) -> None
     found = advise(dataclasses.replace(report, breaks=(harmless,)))
     assert found[-1].weight < found[0].weight
     assert "Nothing needs" in found[-1].step
+
+
+@pytest.mark.parametrize(("run", "said"), [(0.008, True), (0.2, False)])
+def test_what_cannot_pay_is_said_first(run: float, said: bool) -> None:
+    made = dataclasses.replace(capture_report(run), seconds=run + 9.0)
+    first = advise(made)[0]
+    assert (first.topic == "too-small") is said
+    if said:
+        assert "would pay after 1,125 runs" in first.problem
