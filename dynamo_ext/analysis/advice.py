@@ -26,7 +26,7 @@ LITTLE = 0.02
 """The share of the operations, and of the run's seconds, below which a problem comes last."""
 
 _MUCH = 5.0
-"""Seconds of compiling, of which a cell of a few milliseconds is told that they do not pay."""
+"""Seconds of compiling that, in a cell of a few milliseconds, the report says never pay."""
 
 _IDLE = NEGLIGIBLE_WEIGHT / 2
 """The weight of what costs nothing as the code runs now."""
