@@ -14,12 +14,12 @@ from typing import Any
 
 import torch
 
-from dynamo_ext.capture.cells.block import is_header
-from dynamo_ext.capture.cells.function_code import codes_within
+from dynamo_ext.capture.code.block import is_header
+from dynamo_ext.capture.code.function_code import codes_within
+from dynamo_ext.capture.code.source_lines import OURS, is_users, original_function
+from dynamo_ext.capture.code.syntax import nodes_around
 from dynamo_ext.capture.listen import frame_listener
 from dynamo_ext.capture.listen.eager_replay import REPLAY_CODE, run_original
-from dynamo_ext.capture.report.source_lines import OURS, is_users, original_function
-from dynamo_ext.capture.report.surroundings import nodes_around
 from dynamo_ext.capture.torch_private import code_cache
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)

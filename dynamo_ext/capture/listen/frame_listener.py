@@ -13,23 +13,23 @@ from typing import Any
 
 from torch.utils.weak import WeakIdKeyDictionary
 
-from dynamo_ext.capture.cells.block import SplitBlockError, block_of, is_plain
-from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
-from dynamo_ext.capture.cells.frame_looks import looker_from
-from dynamo_ext.capture.cells.replaced_methods import guard_watched, note_classes, watch_changed
-from dynamo_ext.capture.cells.split_block import divide, divide_turn, note_division
+from dynamo_ext.capture.code.block import SplitBlockError, block_of, is_plain
+from dynamo_ext.capture.code.dynamo_globals import HiddenNames
+from dynamo_ext.capture.code.frame_looks import looker_from
+from dynamo_ext.capture.code.replaced_methods import guard_watched, note_classes, watch_changed
+from dynamo_ext.capture.code.source_lines import original_function, source_line
+from dynamo_ext.capture.events import capture_disabled
+from dynamo_ext.capture.events.guards import guard_record
+from dynamo_ext.capture.events.recompiles import recompile_record
 from dynamo_ext.capture.listen import python_libraries
-from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog, active_run
-from dynamo_ext.capture.report import capture_disabled
-from dynamo_ext.capture.report.capture_failures import (
+from dynamo_ext.capture.listen.capture_failures import (
     TOO_LATE,
     graph_breaks,
     note_failure,
     note_python,
 )
-from dynamo_ext.capture.report.guards import guard_record
-from dynamo_ext.capture.report.recompiles import recompile_record
-from dynamo_ext.capture.report.source_lines import original_function, source_line
+from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog, active_run
+from dynamo_ext.capture.listen.split_block import divide, divide_turn, note_division
 from dynamo_ext.capture.torch_private import (
     active_modes,
     code_cache,

@@ -18,7 +18,11 @@ from dynamo_ext.backends import effects, journal
 from dynamo_ext.backends.base import CompilerFn
 from dynamo_ext.backends.pipeline.checkpointing import as_captured
 from dynamo_ext.backends.pipeline.graph_call import GraphCall
-from dynamo_ext.capture.cells.block import FinishedError, block_of
+from dynamo_ext.capture.code.block import FinishedError, block_of
+from dynamo_ext.capture.code.source_lines import from_summaries, users_line
+from dynamo_ext.capture.events import capture_disabled
+from dynamo_ext.capture.events.breaks import graph_break, in_users_words
+from dynamo_ext.capture.events.graphs import last_line, operation_table
 from dynamo_ext.capture.listen import (
     double_backward,
     eager_replay,
@@ -28,10 +32,6 @@ from dynamo_ext.capture.listen import (
 )
 from dynamo_ext.capture.listen.backward_time import follow
 from dynamo_ext.capture.listen.run_log import FrameEntry, GraphEntry
-from dynamo_ext.capture.report import capture_disabled
-from dynamo_ext.capture.report.breaks import graph_break, in_users_words
-from dynamo_ext.capture.report.graphs import last_line, operation_table
-from dynamo_ext.capture.report.source_lines import from_summaries, users_line
 from dynamo_ext.capture.torch_private import active_modes, code_cache, compile_metrics, frame_eval
 from dynamo_ext.formatting import count
 

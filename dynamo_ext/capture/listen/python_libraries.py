@@ -8,7 +8,7 @@ import types
 
 from torch.utils.weak import WeakIdKeyDictionary
 
-from dynamo_ext.capture.report.source_lines import is_library
+from dynamo_ext.capture.code.source_lines import is_library
 from dynamo_ext.capture.torch_private import code_cache
 from dynamo_ext.capture.torch_private.patches.registry import learned
 

@@ -3,9 +3,9 @@
 import weakref
 from typing import Any
 
-from dynamo_ext.capture.cells.block import is_plain
+from dynamo_ext.capture.code.block import is_plain
+from dynamo_ext.capture.code.source_lines import original_function
 from dynamo_ext.capture.listen import frame_listener, run_log
-from dynamo_ext.capture.report.source_lines import original_function
 from dynamo_ext.capture.torch_private import code_cache, frame_eval
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch.fx import GraphModule
 
-from dynamo_ext.capture.report import capture_disabled
+from dynamo_ext.capture.events import capture_disabled
 from dynamo_ext.capture.torch_private import frame_eval
 from dynamo_ext.records.capture import GraphBreak, Guard, LoopTurns, Recompile
 from dynamo_ext.records.graph import Operation

@@ -16,8 +16,8 @@ from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
 from torch._guards import TracingContext
 from torch.nn.modules.lazy import LazyModuleMixin
 
-from dynamo_ext.capture.cells import frame_looks
-from dynamo_ext.capture.report.breaks import ABOUT_COMPILING
+from dynamo_ext.capture.code import frame_looks
+from dynamo_ext.capture.events.breaks import ABOUT_COMPILING
 from dynamo_ext.capture.torch_private.patches import generators
 from dynamo_ext.capture.torch_private.patches.registry import (
     first_given,

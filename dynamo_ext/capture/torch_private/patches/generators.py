@@ -17,7 +17,7 @@ from torch._dynamo.variables.functions import (
     LocalGeneratorObjectVariable,
 )
 
-from dynamo_ext.capture.cells.block import block_of
+from dynamo_ext.capture.code.block import block_of
 from dynamo_ext.capture.torch_private import code_cache, frame_eval
 from dynamo_ext.capture.torch_private.patches.registry import learned
 
@@ -37,7 +37,7 @@ USE_IT_UP = "Use it up where it is made, as list() and sum() do, to have it capt
 class _Manager(ContextlibContextManagerLocalGeneratorObjectVariable):
     # Upstream walks through the globals of a generator that a break finds under way, as if they
     # were variables of its own, and never ends where one holds itself. Builtins do, once names of
-    # Dynamo's wait among them (capture/cells/dynamo_globals.py).
+    # Dynamo's wait among them (capture/code/dynamo_globals.py).
     _nonvar_fields = {  # noqa: RUF012 - torch's own form
         "f_globals",
         *ContextlibContextManagerLocalGeneratorObjectVariable._nonvar_fields,

@@ -16,7 +16,7 @@ from torch._dynamo.guards import GuardBuilder
 from torch._dynamo.variables.base import VariableTracker
 from torch._dynamo.variables.misc import GetAttrVariable
 
-from dynamo_ext.capture.cells.block import block_of
+from dynamo_ext.capture.code.block import block_of
 from dynamo_ext.capture.torch_private.patches.registry import learned, wrappers
 
 _lengths: weakref.WeakKeyDictionary[types.CodeType, dict[str, list[int]]]

@@ -24,8 +24,8 @@ from torch._dynamo.variables.tensor import TensorVariable
 from torch._guards import TracingContext
 from torch.utils.weak import WeakIdKeyDictionary
 
-from dynamo_ext.capture.cells.block import block_of
-from dynamo_ext.capture.report.breaks import LOOP
+from dynamo_ext.capture.code.block import block_of
+from dynamo_ext.capture.events.breaks import LOOP
 from dynamo_ext.capture.torch_private.code_cache import users_code
 from dynamo_ext.capture.torch_private.patches.calls import StaysPythonError
 from dynamo_ext.capture.torch_private.patches.registry import (

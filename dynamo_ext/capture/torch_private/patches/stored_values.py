@@ -21,8 +21,8 @@ from torch._dynamo.variables.misc import NewGlobalVariable, PythonModuleVariable
 from torch._dynamo.variables.tensor import TensorVariable
 from torch._dynamo.variables.user_defined import UserDefinedClassVariable, UserDefinedObjectVariable
 
-from dynamo_ext.capture.cells.block import block_of
-from dynamo_ext.capture.cells.replaced_methods import watch
+from dynamo_ext.capture.code.block import block_of
+from dynamo_ext.capture.code.replaced_methods import watch
 from dynamo_ext.capture.torch_private.frame_eval import attributes
 from dynamo_ext.capture.torch_private.patches.registry import patches
 

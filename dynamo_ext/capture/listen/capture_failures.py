@@ -5,15 +5,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from traceback import FrameSummary
 from typing import Any
 
-from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
-from dynamo_ext.capture.report.breaks import MISSING_NAME, graph_break, in_users_words
-from dynamo_ext.capture.report.source_lines import (
+from dynamo_ext.capture.code.source_lines import (
     calling_line,
     from_summaries,
     is_library,
     users_line,
 )
-from dynamo_ext.capture.report.surroundings import leaves, loop_around
+from dynamo_ext.capture.code.syntax import leaves, loop_around
+from dynamo_ext.capture.events.breaks import MISSING_NAME, graph_break, in_users_words
+from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
 from dynamo_ext.capture.torch_private import code_cache
 from dynamo_ext.formatting import sentence
 from dynamo_ext.records.capture import GraphBreak

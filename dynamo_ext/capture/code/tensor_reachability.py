@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
-from dynamo_ext.capture.cells.function_code import codes_within
-from dynamo_ext.capture.report.source_lines import is_library
+from dynamo_ext.capture.code.function_code import codes_within
+from dynamo_ext.capture.code.source_lines import is_library
 from dynamo_ext.capture.torch_private import frame_eval
 
 _MOST_ITEMS = 64

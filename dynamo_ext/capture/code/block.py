@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from dynamo_ext.capture.cells.function_code import SCOPES, Origin, function_code
+from dynamo_ext.capture.code.function_code import SCOPES, Origin, function_code
 from dynamo_ext.records.capture import GraphBreak
 
 CONTINUE, BREAK = 1, 2

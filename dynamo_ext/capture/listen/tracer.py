@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynamo_ext.backends.base import CompilerFn
-from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
+from dynamo_ext.capture.code.dynamo_globals import HiddenNames
 from dynamo_ext.capture.listen import frame_listener, run_log
 from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler, recorded
 from dynamo_ext.capture.listen.reuse_listener import ReuseListener

@@ -6,7 +6,7 @@ They follow one template (torch/_dynamo/exc.py, ``format_graph_break_message``):
 
 import re
 
-from dynamo_ext.capture.report.surroundings import leaves, loop_around
+from dynamo_ext.capture.code.syntax import leaves, loop_around
 from dynamo_ext.records.capture import BreakKind, GraphBreak
 from dynamo_ext.records.common import SourceLine
 

@@ -11,8 +11,8 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-from dynamo_ext.capture.cells.tensor_reachability import is_filled, names_read
-from dynamo_ext.capture.report.source_lines import is_library
+from dynamo_ext.capture.code.source_lines import is_library
+from dynamo_ext.capture.code.tensor_reachability import is_filled, names_read
 from dynamo_ext.capture.torch_private import frame_eval
 
 _OF_FRAMES = frozenset({"f_locals", "getargvalues"})

@@ -7,7 +7,7 @@ import linecache
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from dynamo_ext.capture.report.source_lines import is_users
+from dynamo_ext.capture.code.source_lines import is_users
 from dynamo_ext.formatting import place
 from dynamo_ext.records.capture import GraphBreak
 from dynamo_ext.records.common import CodeBlock, SourceLine

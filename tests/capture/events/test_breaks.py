@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dynamo_ext.capture.report.breaks import ABOUT_COMPILING, graph_break, in_users_words
+from dynamo_ext.capture.events.breaks import ABOUT_COMPILING, graph_break, in_users_words
 
 MESSAGE = """\
 Failed to trace builtin operator
