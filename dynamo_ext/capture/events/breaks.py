@@ -7,6 +7,7 @@ They follow one template (torch/_dynamo/exc.py, ``format_graph_break_message``):
 import re
 
 from dynamo_ext.capture.code.syntax import leaves, loop_around
+from dynamo_ext.capture.torch_private.patches.registry import ABOUT_COMPILING, RECURRENT
 from dynamo_ext.records.capture import BreakKind, GraphBreak
 from dynamo_ext.records.common import SourceLine
 
@@ -32,13 +33,6 @@ _BUG = "likely to be a Dynamo bug"
 
 MISSING_NAME = "gb0354"
 """Torch's page on a global name that is neither defined nor a builtin."""
-
-ABOUT_COMPILING = "Call of a function that is about compiling"
-"""The reason of a break of our own, whose context is the function's name (``patches.calls``)."""
-
-RECURRENT = "Call of a recurrent layer"
-LOOP = "Call of a function with a loop of many turns"
-"""The reasons of others (``patches.torch_layers``, ``patches.loops``)."""
 
 DEFINE_IT = "Define it before this code first runs; %dynamo reset has the code captured again."
 _MISSING = re.compile(r"Failed to find name `(?P<name>[^`]+)`")

@@ -17,9 +17,9 @@ from torch._guards import TracingContext
 from torch.nn.modules.lazy import LazyModuleMixin
 
 from dynamo_ext.capture.code import frame_looks
-from dynamo_ext.capture.events.breaks import ABOUT_COMPILING
 from dynamo_ext.capture.torch_private.patches import generators
 from dynamo_ext.capture.torch_private.patches.registry import (
+    ABOUT_COMPILING,
     first_given,
     inliners,
     patches,

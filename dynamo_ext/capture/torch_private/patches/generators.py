@@ -19,13 +19,12 @@ from torch._dynamo.variables.functions import (
 
 from dynamo_ext.capture.code.block import block_of
 from dynamo_ext.capture.torch_private import code_cache, frame_eval
-from dynamo_ext.capture.torch_private.patches.registry import learned
 
 _Place = tuple[str, int, str, int | None]
 
 _leaving: weakref.WeakKeyDictionary[types.CodeType, set[_Place]] = weakref.WeakKeyDictionary()
 """By the code of a frame, where it makes generators that leave it."""
-learned.append(_leaving)
+code_cache.learned.append(_leaving)
 
 GIVE_A_LIST = (
     "Give a list in its place, as in SGD(list(model.parameters())), or build the optimizer before "

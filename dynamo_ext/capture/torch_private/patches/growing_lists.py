@@ -17,7 +17,8 @@ from torch._dynamo.variables.base import VariableTracker
 from torch._dynamo.variables.misc import GetAttrVariable
 
 from dynamo_ext.capture.code.block import block_of
-from dynamo_ext.capture.torch_private.patches.registry import learned, wrappers
+from dynamo_ext.capture.torch_private.code_cache import learned
+from dynamo_ext.capture.torch_private.patches.registry import wrappers
 
 _lengths: weakref.WeakKeyDictionary[types.CodeType, dict[str, list[int]]]
 _lengths = weakref.WeakKeyDictionary()

@@ -25,12 +25,10 @@ from torch._guards import TracingContext
 from torch.utils.weak import WeakIdKeyDictionary
 
 from dynamo_ext.capture.code.block import block_of
-from dynamo_ext.capture.events.breaks import LOOP
-from dynamo_ext.capture.torch_private.code_cache import users_code
+from dynamo_ext.capture.torch_private.code_cache import learned, users_code
 from dynamo_ext.capture.torch_private.patches.calls import StaysPythonError
 from dynamo_ext.capture.torch_private.patches.registry import (
     inliners,
-    learned,
     patches_instruction,
 )
 
@@ -111,7 +109,8 @@ REMEDY = "Put what a turn does into a function, which is then captured by itself
 
 
 def _refuse(code: types.CodeType, message: str) -> None:
-    unimplemented(gb_type=LOOP, context=code.co_qualname, explanation=message, hints=[REMEDY])
+    kind, name = "Call of a function with a loop of many turns", code.co_qualname
+    unimplemented(gb_type=kind, context=name, explanation=message, hints=[REMEDY])
 
 
 @patches_instruction(*(name for name in dis.opmap if "JUMP_BACKWARD" in name))

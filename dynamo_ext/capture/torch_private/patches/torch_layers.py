@@ -13,8 +13,7 @@ from torch._dynamo.variables.functions import BaseUserFunctionVariable, NestedUs
 from torch._functorch import apis
 from torch.nn.modules import transformer
 
-from dynamo_ext.capture.events.breaks import RECURRENT
-from dynamo_ext.capture.torch_private.patches.registry import inliners, wrappers
+from dynamo_ext.capture.torch_private.patches.registry import RECURRENT, inliners, wrappers
 
 
 @inliners.append
