@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from dynamo_ext.capture.cells.block_runner import Stepper
+from dynamo_ext.capture.cells.missing_names import forget_on_the_way_to, leave_out_missing_name
 from dynamo_ext.capture.cells.program import CellProgram, Segment
 from dynamo_ext.capture.cells.turn_trial import Trials
 from dynamo_ext.capture.cells.user_traceback import users_traceback
@@ -15,7 +16,6 @@ from dynamo_ext.capture.code.dynamo_globals import HiddenNames
 from dynamo_ext.capture.code.replaced_methods import forget_stale, watch_changed
 from dynamo_ext.capture.code.tensor_reachability import reaches_tensors
 from dynamo_ext.capture.listen import eager_frames, small_graphs
-from dynamo_ext.capture.listen.capture_failures import forget_on_the_way_to, leave_out_missing_name
 from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
 from dynamo_ext.capture.listen.run_log import AfterGraphCall, OnGraphCall, Recording, RunLog
 from dynamo_ext.capture.listen.tracer import Tracer

@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from dynamo_ext.backends.journal import Journal, subject_of
 from dynamo_ext.capture.code.source_lines import users_line
-from dynamo_ext.capture.code.syntax import users_functions
 from dynamo_ext.capture.events import capture_disabled
 from dynamo_ext.capture.listen.run_log import FrameEntry, GraphEntry, RunLog
 from dynamo_ext.capture.report.distinct_breaks import DistinctBreaks
+from dynamo_ext.capture.report.functions import users_functions
 from dynamo_ext.records.capture import Bytecode, Frame, GraphBreak, Guard
 from dynamo_ext.records.common import SourceLine
 from dynamo_ext.records.graph import Graph, Operation
