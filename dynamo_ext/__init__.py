@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dynamo_ext.records import forms
+
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
@@ -77,6 +79,15 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return [*__all__, "__version__"]
+
+
+def _report(form: str, report: Report, *more: object) -> Any:
+    from dynamo_ext.widgets.report import static, timing
+
+    return getattr(timing if form == "plot" else static, form)(report, *more)
+
+
+forms.report = _report
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
