@@ -92,9 +92,9 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     program = state.program
     run = RunLog(
         cell_file=program.filename,
-        on_progress=on_progress,
+        on_progress=on_progress or (lambda _: None),
         on_graph_call=on_graph_call,
-        after_graph_call=after_graph_call,
+        after_graph_call=after_graph_call or (lambda *_: None),
         codes=program.statement_codes,
     )
     backend = tracer.compiler.name if tracer.compiler else ""

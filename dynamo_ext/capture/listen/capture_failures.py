@@ -1,13 +1,13 @@
 """Why Dynamo ended a graph, or gave a frame up, with what helps."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from traceback import FrameSummary
 from typing import Any
 
 from dynamo_ext.capture.code.source_lines import (
     calling_line,
     from_summaries,
     is_library,
+    source_line,
     users_line,
 )
 from dynamo_ext.capture.code.syntax import leaves, loop_around
@@ -53,8 +53,8 @@ def note_failure(entry: FrameEntry, metrics: Any, run: RunLog) -> None:
     kind = metrics.fail_type.rsplit(".", 1)[-1]
     stack: tuple[SourceLine, ...] = ()
     if metrics.fail_user_frame_filename:
-        file, number = metrics.fail_user_frame_filename, metrics.fail_user_frame_lineno
-        stack = from_summaries([FrameSummary(file, number, entry.name)], run.cell_file)
+        at = metrics.fail_user_frame_filename, metrics.fail_user_frame_lineno
+        stack = (source_line(*at, entry.name, run.cell_file),)
     text = in_users_words(metrics.fail_reason or metrics.fail_type, run.cell_file)
     found = entry.given_up_by = graph_break(text, _line(stack, run), stack)
     entry.outcome = "skipped" if found.registry_id else "failed"

@@ -9,6 +9,7 @@ import time
 import types
 import weakref
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from torch.utils.weak import WeakIdKeyDictionary
@@ -86,27 +87,21 @@ def entry_of_rewritten(code: types.CodeType) -> FrameEntry | None:
     return _entry_of_code.get(code)
 
 
+@dataclass(eq=False)
 class FrameListener:
     """Dynamo's frame callback: times each compile and records it.
 
     ``reuse`` takes its place where torch's stance is that nothing new is compiled.
     """
 
-    def __init__(
-        self,
-        callback: Any,
-        compiler: Any,
-        *,
-        reuse: Any,
-        fullgraph: bool = False,
-        names: HiddenNames | None = None,
-    ) -> None:
-        self._callback = callback
-        self._compiler = compiler
-        self._reuse = reuse
-        self._fullgraph = fullgraph
-        self._names = names
-        frame_eval.backend_identity(self, compiler)
+    callback: Any
+    compiler: Any
+    reuse: Any
+    fullgraph: bool = False
+    names: HiddenNames | None = None
+
+    def __post_init__(self) -> None:
+        frame_eval.backend_identity(self, self.compiler)
 
     def __call__(self, frame: Any, cache: Any, state: Any) -> Any:
         """Compile one frame, unless a torch setting forbids it (the signature is Dynamo's)."""
@@ -121,7 +116,7 @@ class FrameListener:
             # Not for good: the user's own torch.compile of this code is to find what it always has.
             return frame_eval.run_eagerly_once(callees_too=False)
         if module is None and frame_eval.is_library_code(frame.f_code, frame):
-            return self._callback(frame, cache, state)
+            return self.callback(frame, cache, state)
         if instead := self._kept_out(run):
             return instead(frame, cache, state)
         with (
@@ -137,7 +132,7 @@ class FrameListener:
 
     def _kept_out(self, run: RunLog) -> Callable[[Any, Any, Any], Any] | None:
         """The callback in this one's place where nothing is to be compiled; and record why."""
-        if switch := frame_eval.switched_off(self._callback):
+        if switch := frame_eval.switched_off(self.callback):
             run.fallbacks[capture_disabled.switched_off(switch)] = None
             return frame_eval.skip_recursively_once
         if who := active_modes.tracing_mode_name():
@@ -149,7 +144,7 @@ class FrameListener:
         stance = frame_eval.stance()
         if stance == "eager_on_recompile":
             run.fallbacks[capture_disabled.REUSED_ONLY] = None
-            return self._reuse  # type: ignore[no-any-return]
+            return self.reuse  # type: ignore[no-any-return]
         if stance == "fail_on_recompile":
             return functools.partial(frame_eval.refuse_recompile, self)
         return None
@@ -184,9 +179,9 @@ class FrameListener:
         divided, interrupted, python = False, False, None
         watch_changed()
         try:
-            divide_turn(frame, self._compiler)
+            divide_turn(frame, self.compiler)
             result, python = self._converted(frame, cache, state, breaks)
-            if not (self._fullgraph or python):
+            if not (self.fullgraph or python):
                 divide(entry, metrics, breaks())
         except SplitBlockError as why:
             divided = True
@@ -198,7 +193,7 @@ class FrameListener:
         except Exception as error:
             interrupted = interruption(error) is not None
             pass_on(error)
-            if self._fullgraph:
+            if self.fullgraph:
                 if not frame_eval.is_users_own(error):
                     raise
                 run.refused = error
@@ -230,8 +225,8 @@ class FrameListener:
         self, frame: Any, cache: Any, state: Any, breaks: Callable[[], Sequence[Any]]
     ) -> tuple[Any, calls.StaysPythonError | None]:
         """Dynamo's answer for a frame, or ours and why it stays Python."""
-        convert = self._callback
-        if not self._fullgraph:
+        convert = self.callback
+        if not self.fullgraph:
             convert = functools.partial(frame_eval.convert, convert)
         try:
             with self._surroundings(frame):
@@ -245,7 +240,7 @@ class FrameListener:
 
     def _left_to_python(self, frame: Any, met: calls.StaysPythonError) -> Any:
         """Answer for a frame that stays Python; loops of a cell go on by turns."""
-        if self._fullgraph:
+        if self.fullgraph:
             return frame_eval.skip_recursively_once(frame, None, None)
         block = block_of(frame.f_code)
         line = next((s.lineno for s in met.stack if s.filename == frame.f_code.co_filename), 0)
@@ -277,11 +272,11 @@ class FrameListener:
         with (
             frame_eval.compile_lock,
             frame_eval.heard_bytecode(_note_bytecode),
-            compile_settings.capture_settings(**regions.own_limit(frame.f_code, self._compiler)),
+            compile_settings.capture_settings(**regions.own_limit(frame.f_code, self.compiler)),
             registry.traced_our_way(),
             compile_settings.quiet_logs(),
             frame_eval.traced_for_its_names(frame),
-            self._names.watching(frame.f_globals) if self._names else contextlib.nullcontext(),
+            self.names.watching(frame.f_globals) if self.names else contextlib.nullcontext(),
         ):
             yield
 
