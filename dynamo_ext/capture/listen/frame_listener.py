@@ -36,8 +36,10 @@ from dynamo_ext.capture.torch_private import (
     code_cache,
     compile_metrics,
     compile_settings,
+    frame_answers,
     frame_eval,
     regions,
+    traced_frames,
 )
 from dynamo_ext.capture.torch_private.patches import (
     calls,
@@ -72,7 +74,7 @@ def _note_bytecode(code: types.CodeType, new_code: types.CodeType) -> None:
     for name in new_code.co_names:
         resume = frame.f_globals.get(name) if name.startswith("__resume_at") else None
         if resume is not None:
-            frame_eval.always_trace(resume.__code__)
+            traced_frames.always_trace(resume.__code__)
     if entry.code() is code:
         entry.rewritten = weakref.ref(new_code)
         _entry_of_code[new_code] = entry
@@ -111,22 +113,22 @@ class FrameListener:
         # What calls the frame called this, too: a frame that has not begun has no outer.
         caller = sys._getframe(1).f_code  # noqa: SLF001 - as documented
         if is_plain(frame.f_code) or python_libraries.follows(frame.f_code, caller):
-            return frame_eval.skip_permanently()
+            return frame_answers.skip_permanently()
         if _stays_python(frame.f_code, module, run):
             # Not for good: the user's own torch.compile of this code is to find what it always has.
-            return frame_eval.run_eagerly_once(callees_too=False)
-        if module is None and frame_eval.is_library_code(frame.f_code, frame):
+            return frame_answers.run_eagerly_once(callees_too=False)
+        if module is None and traced_frames.is_library_code(frame.f_code, frame):
             return self.callback(frame, cache, state)
         if instead := self._kept_out(run):
             return instead(frame, cache, state)
         with (
             first_run.current().working(frame.f_code.co_qualname.replace("<module>", "the cell")),
             Listening(),
-            frame_eval.compile_lock,
+            compile_settings.compile_lock,
             active_modes.ended_where_it_raises(),
         ):
-            if frame_eval.has_nothing_to_trace(frame):
-                return frame_eval.skip_permanently()
+            if traced_frames.has_nothing_to_trace(frame):
+                return frame_answers.skip_permanently()
             with stored_values.let_go_of_the_new():
                 return self._interruptible(frame, cache, state, run, module)
 
@@ -134,19 +136,19 @@ class FrameListener:
         """The callback in this one's place where nothing is to be compiled; and record why."""
         if switch := frame_eval.switched_off(self.callback):
             run.fallbacks[capture_disabled.switched_off(switch)] = None
-            return frame_eval.skip_recursively_once
+            return frame_answers.skip_recursively_once
         if who := active_modes.tracing_mode_name():
             run.fallbacks[capture_disabled.observed(who)] = None
-            return frame_eval.skip_recursively_once
+            return frame_answers.skip_recursively_once
         if first_run.current().used_up():
             run.fallbacks[capture_disabled.used_up(first_run.current())] = None
-            return frame_eval.compile_nothing_once
+            return frame_answers.compile_nothing_once
         stance = frame_eval.stance()
         if stance == "eager_on_recompile":
             run.fallbacks[capture_disabled.REUSED_ONLY] = None
             return self.reuse  # type: ignore[no-any-return]
         if stance == "fail_on_recompile":
-            return functools.partial(frame_eval.refuse_recompile, self)
+            return functools.partial(frame_answers.refuse_recompile, self)
         return None
 
     def _interruptible(self, frame: Any, cache: Any, state: Any, run: RunLog, module: Any) -> Any:
@@ -154,7 +156,7 @@ class FrameListener:
         try:
             return self._compile(frame, cache, state, run, module)
         except KeyboardInterrupt as error:
-            line = frame_eval.line_traced(error, code)
+            line = traced_frames.line_traced(error, code)
             is_cells = (original_function(code.co_name), code.co_filename) == (
                 "<module>",
                 run.cell_file,
@@ -163,7 +165,7 @@ class FrameListener:
                 raise
             # As in a plain cell, the lines above have run by then, and their names are bound.
             raise_at(line, code, error)
-            return frame_eval.skip_recursively_once(frame, cache, state)
+            return frame_answers.skip_recursively_once(frame, cache, state)
 
     def _compile(self, frame: Any, cache: Any, state: Any, run: RunLog, module: Any) -> Any:
         code = frame.f_code
@@ -194,13 +196,13 @@ class FrameListener:
             interrupted = interruption(error) is not None
             pass_on(error)
             if self.fullgraph:
-                if not frame_eval.is_users_own(error):
+                if not frame_answers.is_users_own(error):
                     raise
                 run.refused = error
             # The user's own error, met while tracing: eager raises it again, from its line.
             entry.outcome, entry.raised = "failed", (type(error).__name__, str(error))
             entry.reason = ": ".join(entry.raised)
-            result = frame_eval.run_eagerly_once(callees_too=False)
+            result = frame_answers.run_eagerly_once(callees_too=False)
         finally:
             _compiling.pop()
             run.on_progress("")
@@ -218,7 +220,7 @@ class FrameListener:
             guard_watched(code, guards)
         elif module is not None:
             containers.leave_to_python(module)
-            return frame_eval.run_eagerly_once(callees_too=False)
+            return frame_answers.run_eagerly_once(callees_too=False)
         return result
 
     def _converted(
@@ -227,7 +229,7 @@ class FrameListener:
         """Dynamo's answer for a frame, or ours and why it stays Python."""
         convert = self.callback
         if not self.fullgraph:
-            convert = functools.partial(frame_eval.convert, convert)
+            convert = functools.partial(frame_answers.convert, convert)
         try:
             with self._surroundings(frame):
                 result = convert(frame, cache, state)
@@ -241,7 +243,7 @@ class FrameListener:
     def _left_to_python(self, frame: Any, met: calls.StaysPythonError) -> Any:
         """Answer for a frame that stays Python; loops of a cell go on by turns."""
         if self.fullgraph:
-            return frame_eval.skip_recursively_once(frame, None, None)
+            return frame_answers.skip_recursively_once(frame, None, None)
         block = block_of(frame.f_code)
         line = next((s.lineno for s in met.stack if s.filename == frame.f_code.co_filename), 0)
         if not met.once:
@@ -257,11 +259,11 @@ class FrameListener:
                 begun = caller.code()
             if (origin := code_cache.users_code(begun)) and block_of(origin) is None:
                 # Of what has begun, names are missing by now; its next call has them all.
-                frame_eval.leave_to_python(origin)
-            return frame_eval.skip_permanently()
+                frame_answers.leave_to_python(origin)
+            return frame_answers.skip_permanently()
         if block is not None and block.has_loop_from(line):
             block.split_at_break(met.stack)
-        return frame_eval.run_eagerly_once(callees_too=False)
+        return frame_answers.run_eagerly_once(callees_too=False)
 
     @contextlib.contextmanager
     def _surroundings(self, frame: types.FrameType) -> Iterator[None]:
@@ -270,12 +272,12 @@ class FrameListener:
         No other thread compiles meanwhile: what is put back must be what was found.
         """
         with (
-            frame_eval.compile_lock,
-            frame_eval.heard_bytecode(_note_bytecode),
+            compile_settings.compile_lock,
+            compile_settings.heard_bytecode(_note_bytecode),
             compile_settings.capture_settings(**regions.own_limit(frame.f_code, self.compiler)),
             registry.traced_our_way(),
             compile_settings.quiet_logs(),
-            frame_eval.traced_for_its_names(frame),
+            traced_frames.traced_for_its_names(frame),
             self.names.watching(frame.f_globals) if self.names else contextlib.nullcontext(),
         ):
             yield
@@ -364,7 +366,7 @@ def note_miss(run: RunLog, frame: Any, reason: str, entry: FrameEntry | None) ->
 
 def _argument_names(frame: Any) -> tuple[str, ...]:
     """The names of a wrapped function's or module's arguments, in their order."""
-    called = frame_eval.wrapped_by(frame)
+    called = traced_frames.wrapped_by(frame)
     with contextlib.suppress(TypeError, ValueError):
         return tuple(inspect.signature(getattr(called, "forward", called)).parameters)  # type: ignore[arg-type]
     return ()

@@ -7,7 +7,7 @@ from typing import Any
 from dynamo_ext.capture.code.block import is_plain
 from dynamo_ext.capture.code.source_lines import original_function
 from dynamo_ext.capture.listen import frame_listener, run_log
-from dynamo_ext.capture.torch_private import code_cache, frame_eval
+from dynamo_ext.capture.torch_private import code_cache, frame_answers, frame_eval, traced_frames
 
 
 @dataclass(eq=False)
@@ -22,8 +22,8 @@ class ReuseListener:
     def __call__(self, frame: Any, cache: Any, state: Any) -> Any:  # noqa: ARG002
         """Let the frame run eagerly, and say so."""
         run, code = run_log.active_run(), frame.f_code
-        if run is None or is_plain(code) or frame_eval.is_library_code(code, frame):
-            return frame_eval.skip_permanently()
+        if run is None or is_plain(code) or traced_frames.is_library_code(code, frame):
+            return frame_answers.skip_permanently()
         versions, reasons = code_cache.recompile_reasons(frame, self.compiler)
         in_cell = code.co_filename == run.cell_file and code.co_name == "<module>"
         if versions or in_cell:
@@ -39,4 +39,4 @@ class ReuseListener:
             )
             if reasons:
                 frame_listener.note_miss(run, frame, reasons[0], None)
-        return frame_eval.run_eagerly_once(callees_too=not in_cell)
+        return frame_answers.run_eagerly_once(callees_too=not in_cell)

@@ -18,7 +18,7 @@ from torch._dynamo.variables.functions import (
 )
 
 from dynamo_ext.capture.code.block import block_of
-from dynamo_ext.capture.torch_private import code_cache, frame_eval
+from dynamo_ext.capture.torch_private import code_cache, traced_frames
 
 _Place = tuple[str, int, str, int | None]
 
@@ -95,7 +95,7 @@ def prepare(tx: Any, function: Any) -> None:
 
 
 def _refuse(root: Any, code: types.CodeType) -> NoReturn:
-    of_torch = frame_eval.is_library_code(code)
+    of_torch = traced_frames.is_library_code(code)
     unimplemented(
         gb_type="A generator that leaves the compiled code",
         context=code.co_qualname,

@@ -23,8 +23,8 @@ from torch._dynamo.variables.user_defined import UserDefinedClassVariable, UserD
 
 from dynamo_ext.capture.code.block import block_of
 from dynamo_ext.capture.code.replaced_methods import watch
-from dynamo_ext.capture.torch_private.frame_eval import attributes
 from dynamo_ext.capture.torch_private.patches.registry import patches
+from dynamo_ext.capture.torch_private.traced_frames import attributes
 
 
 @patches(SideEffects, "store_attr")
