@@ -107,6 +107,7 @@ for _path in registry.OURS.values():
 
 
 LOADERS = {"importlib.import_module", "import_module", "__import__", "pkgutil.resolve_name"}
+LITERAL = re.compile(r"f?'([\w.]+)")
 OUR_MODULE = re.compile(rf"{NAME}(\.\w+)+(:\w+)?")
 
 
@@ -114,7 +115,7 @@ OUR_MODULE = re.compile(rf"{NAME}(\.\w+)+(:\w+)?")
 class Import:
     """One imported module, as an absolute dotted name, and how it was imported.
 
-    The name ends in a dot where it is the beginning of one that is put together.
+    A name that is put together is its beginning, which ends in a dot.
     """
 
     module: str
@@ -159,26 +160,11 @@ class _Imports(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:
         if ast.unparse(node.func) in LOADERS:
-            if module := self._beginning(node.args[0]):
-                self._add(module.partition(":")[0], node.lineno)
-            self.loads_by_table = self.loads_by_table or not module
+            name = ast.unparse(node.args[0]).replace("{__name__}", ".".join(self.package))
+            if begun := LITERAL.match(name):
+                self._add(begun[1], node.lineno)
+            self.loads_by_table |= begun is None
         self.generic_visit(node)
-
-    def _beginning(self, name: ast.expr) -> str:
-        """What is known of a name: all of it, what is before its first variable, or nothing."""
-        match name:
-            case ast.Constant(str(text)):
-                return text
-            case ast.FormattedValue(ast.Name("__name__")):
-                return ".".join(self.package)
-            case ast.JoinedStr([ast.FormattedValue() as first, ast.Constant("."), *_]):
-                beginning = self._beginning(first)
-                return f"{beginning}." if beginning else ""
-            case ast.JoinedStr([first, *_]):
-                return self._beginning(first)
-            case ast.BinOp(left, ast.Add()):
-                return self._beginning(left)
-        return ""
 
     def visit_Constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, str) and OUR_MODULE.fullmatch(node.value):
@@ -306,34 +292,24 @@ def test_every_file_is_in_a_known_room():
     assert [str(each) for each in FILES if not room_of(each.with_suffix("").parts)] == []
 
 
-def circles(*, with_types: bool) -> set[str]:
-    """Modules that import each other, or lie on a way from one circle to another."""
-    modules = {".".join((NAME, *each.with_suffix("").parts)): each for each in FILES}
+@pytest.mark.parametrize("for_types", [False, True])
+def test_imports_form_no_circle(for_types):
+    """Of modules, with imports inside functions, and with those for types but for ``auto``'s."""
+    files = [each for each in FILES if not for_types or each.parts[0] != "auto"]
+    modules = {".".join((NAME, *each.with_suffix("").parts)): each for each in files}
     arrows: dict[str, set[str]] = {}
     for name, relative in modules.items():
         found = imports_of(relative, (PACKAGE / relative).read_text(encoding="utf-8"))
-        names = {each.module for each in found if with_types or not each.for_types}
+        names = {each.module for each in found if for_types or not each.for_types}
         targets = {each if each in modules else each.rpartition(".")[0] for each in names}
         # Of the package itself, others read facts (`__version__`).
         targets |= {f"{each}.__init__" for each in names | targets if each != NAME}
         begun = tuple(each for each in names if each.endswith("."))
         targets |= {each for each in modules if each.startswith(begun)}
         arrows[name] = (targets & modules.keys()) - {name}
-    while ends := {
-        name
-        for name, targets in arrows.items()
-        if not targets & arrows.keys() or name not in set().union(*arrows.values())
-    }:
-        arrows = {name: targets for name, targets in arrows.items() if name not in ends}
-    return set(arrows)
-
-
-def test_imports_form_no_circle():
-    assert circles(with_types=False) == set()
-
-
-def test_imports_for_types_form_no_circle_but_that_of_auto():
-    assert {name for name in circles(with_types=True) if f"{NAME}.auto." not in name} == set()
+    while leaves := {name for name, targets in arrows.items() if not targets & arrows.keys()}:
+        arrows = {name: targets for name, targets in arrows.items() if name not in leaves}
+    assert arrows == {}
 
 
 def test_no_folder_has_more_than_twenty_files():
