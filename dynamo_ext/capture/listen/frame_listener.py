@@ -1,28 +1,21 @@
-"""Listens while code runs under Dynamo: frames, graphs, guards, breaks, recompiles, bytecode."""
+"""Dynamo's frame callback while code runs: what is compiled, what stays Python, and the record."""
 
 import contextlib
-import dataclasses
 import functools
-import inspect
 import sys
 import time
 import types
 import weakref
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from torch.utils.weak import WeakIdKeyDictionary
-
 from dynamo_ext.capture.code.block import SplitBlockError, block_of, is_plain
 from dynamo_ext.capture.code.dynamo_globals import HiddenNames
-from dynamo_ext.capture.code.frame_looks import looker_from
-from dynamo_ext.capture.code.replaced_methods import guard_watched, note_classes, watch_changed
-from dynamo_ext.capture.code.source_lines import original_function, source_line
+from dynamo_ext.capture.code.replaced_methods import guard_watched, watch_changed
+from dynamo_ext.capture.code.source_lines import original_function
 from dynamo_ext.capture.events import capture_disabled
-from dynamo_ext.capture.events.guards import guard_record
-from dynamo_ext.capture.events.recompiles import recompile_record
-from dynamo_ext.capture.listen import python_libraries
+from dynamo_ext.capture.listen import compiling, python_libraries
 from dynamo_ext.capture.listen.capture_failures import (
     TOO_LATE,
     graph_breaks,
@@ -49,44 +42,7 @@ from dynamo_ext.capture.torch_private.patches import (
     stored_values,
 )
 from dynamo_ext.interruptions import Listening, interruption, pass_on, raise_at
-from dynamo_ext.records.capture import Guard
 from dynamo_ext.timing import first_run
-
-_compiling: list[tuple[FrameEntry, Any]] = []
-"""The frames being compiled, innermost last: one thread compiles at a time (``compile_lock``)."""
-
-
-def frame_being_compiled() -> FrameEntry | None:
-    """The entry of the frame that Dynamo is compiling now through a ``FrameListener``."""
-    return _compiling[-1][0] if _compiling else None
-
-
-def note_break(stack: Sequence[Any]) -> None:
-    """Raise ``StaysPythonError`` where the frame being compiled is not to be divided."""
-    if _compiling:
-        calls.keep_names(looker_from(_compiling[-1][1]), stack)
-
-
-def _note_bytecode(code: types.CodeType, new_code: types.CodeType) -> None:
-    if not _compiling:
-        return
-    entry, frame = _compiling[-1]
-    for name in new_code.co_names:
-        resume = frame.f_globals.get(name) if name.startswith("__resume_at") else None
-        if resume is not None:
-            traced_frames.always_trace(resume.__code__)
-    if entry.code() is code:
-        entry.rewritten = weakref.ref(new_code)
-        _entry_of_code[new_code] = entry
-
-
-# By identity: code objects compare by content, and two resume functions may be equal.
-_entry_of_code: MutableMapping[types.CodeType, FrameEntry] = WeakIdKeyDictionary()
-
-
-def entry_of_rewritten(code: types.CodeType) -> FrameEntry | None:
-    """The frame whose rewritten code this is."""
-    return _entry_of_code.get(code)
 
 
 @dataclass(eq=False)
@@ -175,7 +131,7 @@ class FrameListener:
             code.co_name, container=weakref.ref(module) if module is not None else None,
         )  # fmt: skip
         breaks, metrics = compile_metrics.graph_breaks_from_now(), compile_metrics.latest_metrics()
-        _compiling.append((entry, frame))
+        compiling.frames.append((entry, frame))
         run.on_progress(f"capturing {entry.title}")
         started = entry.started = time.perf_counter()
         divided, interrupted, python = False, False, None
@@ -204,13 +160,13 @@ class FrameListener:
             entry.reason = ": ".join(entry.raised)
             result = frame_answers.run_eagerly_once(callees_too=False)
         finally:
-            _compiling.pop()
+            compiling.frames.pop()
             run.on_progress("")
             entry.seconds = time.perf_counter() - started
             entry.inlined_functions = calls.take_traced()
             code_cache.unmark_static(entry.static_marks)
             newest = compile_metrics.latest_metrics()
-            if (divided or newest is not metrics) and not _compiling:
+            if (divided or newest is not metrics) and not compiling.frames:
                 run.compile_seconds += entry.seconds
             # A container that is not captured is as in a plain call; its layers may be.
             left = module is not None and entry.rewritten is None
@@ -234,8 +190,8 @@ class FrameListener:
             with self._surroundings(frame):
                 result = convert(frame, cache, state)
             # The compiler has asked already, unless there was nothing to compile.
-            if (found := breaks()) and not _compiling[-1][0].graphs:
-                note_break(found[0].user_stack)
+            if (found := breaks()) and not compiling.frames[-1][0].graphs:
+                compiling.note_break(found[0].user_stack)
         except calls.StaysPythonError as met:
             return self._left_to_python(frame, met), met
         return result, None
@@ -254,7 +210,7 @@ class FrameListener:
             begun = frame.f_code
             # As in `__call__`.
             outer = sys._getframe(4).f_code  # noqa: SLF001 - as documented
-            if met.looker is begun and (caller := entry_of_rewritten(outer)):
+            if met.looker is begun and (caller := compiling.entry_of_rewritten(outer)):
                 caller.fell_back("", f"{met.message}{TOO_LATE}", met.remedy)
                 begun = caller.code()
             if (origin := code_cache.users_code(begun)) and block_of(origin) is None:
@@ -273,7 +229,7 @@ class FrameListener:
         """
         with (
             compile_settings.compile_lock,
-            compile_settings.heard_bytecode(_note_bytecode),
+            compile_settings.heard_bytecode(compiling.note_bytecode),
             compile_settings.capture_settings(**regions.own_limit(frame.f_code, self.compiler)),
             registry.traced_our_way(),
             compile_settings.quiet_logs(),
@@ -313,60 +269,3 @@ def _finish(
     elif entry.rewritten is None:
         entry.outcome, entry.reason = "skipped", "nothing in it can be compiled"
     run.compiled.append(entry)
-
-
-def note_guards(guards: Any) -> None:
-    """Dynamo's ``guard_export_fn``."""
-    entry, run = frame_being_compiled(), active_run()
-    if entry is not None:
-        frame = compile_metrics.current_compile_id()
-        cell_file = run.cell_file if run else None
-        named = _argument_names(_compiling[-1][1])
-        note_classes(_compiling[-1][1].f_code, guards)
-        distinct: dict[Guard, Guard] = {}
-        for each in sorted(guards):
-            record = guard_record(frame, each, cell_file, entry.input_shapes, named)
-            distinct.setdefault(dataclasses.replace(record, line=None), record)
-        entry.guards = tuple(distinct.values())
-
-
-def note_guard_failure(failure: Any) -> None:
-    """Dynamo's ``guard_fail_fn``: called for a frame that is compiled again."""
-    run = active_run()
-    if run is None or not _compiling:
-        return
-    entry, frame = _compiling[-1]
-    # Called once for each compiled version that did not fit, the newest first.
-    # Another backend's code is not a version that could have fitted.
-    if entry.guard_failed or "BACKEND_MATCH" in failure.reason:
-        return
-    entry.guard_failed = True
-    note_miss(run, frame, failure.reason, entry)
-
-
-def note_miss(run: RunLog, frame: Any, reason: str, entry: FrameEntry | None) -> None:
-    """Record why no compiled version of ``frame`` fits; ``entry`` is it where it is compiled."""
-    code = frame.f_code
-    name = original_function(code.co_name)
-    run.add_recompile(
-        recompile_record(
-            compile_metrics.current_compile_id(),
-            name,
-            reason,
-            {"L": frame.f_locals, "G": frame.f_globals},
-            source_line(code.co_filename, code.co_firstlineno, name, run.cell_file),
-            prevented=entry is None,
-            cell_file=run.cell_file,
-            arguments=_argument_names(frame),
-            resumed=name != code.co_name,
-        ),
-        entry,
-    )
-
-
-def _argument_names(frame: Any) -> tuple[str, ...]:
-    """The names of a wrapped function's or module's arguments, in their order."""
-    called = traced_frames.wrapped_by(frame)
-    with contextlib.suppress(TypeError, ValueError):
-        return tuple(inspect.signature(getattr(called, "forward", called)).parameters)  # type: ignore[arg-type]
-    return ()

@@ -22,9 +22,9 @@ from dynamo_ext.capture.code.block import FinishedError, block_of
 from dynamo_ext.capture.events import capture_disabled
 from dynamo_ext.capture.events.graphs import last_line, operation_table
 from dynamo_ext.capture.listen import (
+    compiling,
     double_backward,
     eager_replay,
-    frame_listener,
     run_log,
     small_graphs,
 )
@@ -49,13 +49,13 @@ class RecordedCompiler:
         # Written now: a `forward` taken before is slower, and prints the code where it raises.
         _ = graph.code
         run = run_log.active_run()
-        frame = frame_listener.frame_being_compiled()
+        frame = compiling.frame_being_compiled()
         if run is None or frame is None:
             return self.compiler(graph, inputs)
         cut = getattr(graph, "compile_subgraph_reason", None)
         ended_by = None
         if cut is not None and cut.graph_break:
-            frame_listener.note_break(cut.user_stack)
+            compiling.note_break(cut.user_stack)
             if (block := block_of(frame.code())) is not None:
                 block.split_at_break(cut.user_stack, last_line(graph, frame.file))
             [ended_by] = graph_breaks([cut], run)
@@ -137,7 +137,7 @@ def _observed(eager: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 def _raise_from_users_line() -> None:
     outer = traceback.walk_stack(sys._getframe(1))  # noqa: SLF001 - what called the failing graph
     for frame, _ in itertools.islice(outer, _OUTER_FRAMES):
-        found: FrameEntry | None = frame_listener.entry_of_rewritten(frame.f_code)
+        found: FrameEntry | None = compiling.entry_of_rewritten(frame.f_code)
         original = found.code() if found else None
         if original is not None:
             if code_cache.draws_first(frame.f_code):

@@ -6,7 +6,7 @@ from typing import Any
 
 from dynamo_ext.capture.code.block import is_plain
 from dynamo_ext.capture.code.source_lines import original_function
-from dynamo_ext.capture.listen import frame_listener, run_log
+from dynamo_ext.capture.listen import compiling, run_log
 from dynamo_ext.capture.torch_private import code_cache, frame_answers, frame_eval, traced_frames
 
 
@@ -38,5 +38,5 @@ class ReuseListener:
                 "", *key, weakref.ref(code), outcome="eager", reason=reason
             )
             if reasons:
-                frame_listener.note_miss(run, frame, reasons[0], None)
+                compiling.note_miss(run, frame, reasons[0], None)
         return frame_answers.run_eagerly_once(callees_too=not in_cell)
