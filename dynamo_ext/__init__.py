@@ -7,6 +7,7 @@ nor a backend: each name below loads what it needs when it is first used.
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.records import forms
@@ -59,8 +60,6 @@ def __getattr__(name: str) -> Any:
     if module is None:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    import importlib
-
     return getattr(importlib.import_module(module), name)
 
 

@@ -59,19 +59,8 @@ def graph_break(
         reason = f"The name `{name}` was not defined when Dynamo traced this code"
         explanation, hints, address = "", [DEFINE_IT], ""
     hints = [h for h in hints if h and not h.startswith(_NOISE) and _BUG not in h]
-    reason = _plain(reason, kind)
-    return GraphBreak(
-        page,
-        reason,
-        explanation,
-        tuple(hints),
-        address,
-        line,
-        stack,
-        kind=kind,
-        name=name,
-        leaves_loop=_leaves_loop(line),
-    )
+    message = page, _plain(reason, kind), explanation, tuple(hints), address
+    return GraphBreak(*message, line, stack, kind=kind, name=name, leaves_loop=_leaves_loop(line))
 
 
 def _leaves_loop(line: SourceLine | None) -> bool:

@@ -15,13 +15,7 @@ from dynamo_ext.capture.code.dynamo_globals import HiddenNames
 from dynamo_ext.capture.code.replaced_methods import guard_watched, watch_changed
 from dynamo_ext.capture.code.source_lines import original_function
 from dynamo_ext.capture.events import capture_disabled
-from dynamo_ext.capture.listen import compiling, python_libraries
-from dynamo_ext.capture.listen.capture_failures import (
-    TOO_LATE,
-    graph_breaks,
-    note_failure,
-    note_python,
-)
+from dynamo_ext.capture.listen import capture_failures, compiling, python_libraries
 from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog, active_run
 from dynamo_ext.capture.listen.split_block import divide, divide_turn, note_division
 from dynamo_ext.capture.torch_private import (
@@ -211,7 +205,7 @@ class FrameListener:
             # As in `__call__`.
             outer = sys._getframe(4).f_code  # noqa: SLF001 - as documented
             if met.looker is begun and (caller := compiling.entry_of_rewritten(outer)):
-                caller.fell_back("", f"{met.message}{TOO_LATE}", met.remedy)
+                caller.fell_back("", f"{met.message}{capture_failures.TOO_LATE}", met.remedy)
                 begun = caller.code()
             if (origin := code_cache.users_code(begun)) and block_of(origin) is None:
                 # Of what has begun, names are missing by now; its next call has them all.
@@ -259,11 +253,11 @@ def _finish(
     python: calls.StaysPythonError | None,
 ) -> None:
     entry.id = str(metrics.compile_id)
-    entry.breaks += graph_breaks(breaks, run)
+    entry.breaks += capture_failures.graph_breaks(breaks, run)
     if python is not None:
-        note_python(entry, python, run)
+        capture_failures.note_python(entry, python, run)
     elif metrics.fail_type:
-        note_failure(entry, metrics, run)
+        capture_failures.note_failure(entry, metrics, run)
     elif entry.raised is not None:
         entry.fell_back(*entry.raised)
     elif entry.rewritten is None:

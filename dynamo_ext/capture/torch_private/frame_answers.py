@@ -78,8 +78,8 @@ def is_users_own(error: Exception) -> bool:
     return isinstance(error, exc.TorchRuntimeError)
 
 
-def skip_permanently() -> ConvertFrameReturn:
-    """Answer of a frame callback: Dynamo has nothing to do with this code, ever.
+def skip_permanently(*_frame: Any) -> ConvertFrameReturn:
+    """Answer of a frame callback, or one: Dynamo has nothing to do with this code, ever.
 
     It leaves the callback alone while the frame runs, so that our own frames can take it out.
     """

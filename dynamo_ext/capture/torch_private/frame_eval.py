@@ -7,7 +7,6 @@ from typing import Any
 
 import torch._dynamo as dynamo
 from torch._dynamo import eval_frame, trace_rules
-from torch._dynamo.types import ConvertFrameReturn
 
 from dynamo_ext.backends.base import CompilerFn
 from dynamo_ext.capture.torch_private import compile_settings, frame_answers
@@ -37,12 +36,8 @@ def frame_callback(
             dynamic=dynamic,
         )
     hooks = tuple(getattr(context, "enter_exit_hooks", ()))
-    callback = getattr(context, "callback", _skip)
+    callback = getattr(context, "callback", frame_answers.skip_permanently)
     return callback, functools.partial(_Surroundings, hooks)
-
-
-def _skip(_frame: Any, _cache: Any, _state: Any) -> ConvertFrameReturn:
-    return frame_answers.skip_permanently()
 
 
 class _Surroundings:
@@ -65,7 +60,7 @@ ENVIRONMENT_SWITCH = "TORCHDYNAMO_DISABLE=1"
 
 def switched_off(callback: Any) -> str:
     """The switch that keeps torch from compiling, as its user sets it; empty where none is."""
-    if callback is _skip:
+    if callback is frame_answers.skip_permanently:
         return ENVIRONMENT_SWITCH
     return "torch._dynamo.config.disable" if dynamo.config.disable else ""
 

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch._dynamo.exc import unimplemented
 from torch._dynamo.variables.lists import BaseListVariable, RangeVariable
 from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
 from torch._dynamo.variables.tensor import TensorVariable
@@ -28,6 +27,7 @@ from dynamo_ext.capture.code.block import block_of
 from dynamo_ext.capture.torch_private.code_cache import learned, users_code
 from dynamo_ext.capture.torch_private.patches.calls import StaysPythonError
 from dynamo_ext.capture.torch_private.patches.registry import (
+    end_graph,
     inliners,
     patches_instruction,
 )
@@ -109,8 +109,7 @@ REMEDY = "Put what a turn does into a function, which is then captured by itself
 
 
 def _refuse(code: types.CodeType, message: str) -> None:
-    kind, name = "Call of a function with a loop of many turns", code.co_qualname
-    unimplemented(gb_type=kind, context=name, explanation=message, hints=[REMEDY])
+    end_graph("Call of a function with a loop of many turns", code.co_qualname, message, REMEDY)
 
 
 @patches_instruction(*(name for name in dis.opmap if "JUMP_BACKWARD" in name))

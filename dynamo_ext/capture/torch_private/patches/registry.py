@@ -9,8 +9,9 @@ import functools
 import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
+from torch._dynamo.exc import unimplemented
 from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 
 from dynamo_ext.capture.torch_private.code_cache import learned
@@ -45,6 +46,11 @@ class Traced:
             return False
         of_code[source] = None
         return True
+
+
+def end_graph(kind: str, context: str, why: str, *remedies: str) -> NoReturn:
+    """Have Dynamo end the graph here, by a break of this kind."""
+    unimplemented(gb_type=kind, context=context, explanation=why, hints=[*remedies])
 
 
 _patches: list[tuple[Any, str, Any]] = []
