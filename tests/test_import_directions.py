@@ -13,6 +13,7 @@ import functools
 import pkgutil
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,11 +26,10 @@ PACKAGE = Path(dynamo_ext.__file__).parent
 NAME = "dynamo_ext"
 
 GROUND = {"errors", "interruptions", "records", "formatting"}
-BELOW_ENGINES = {
-    "errors", "interruptions", "records", "numerics", "timing", "torch_private", "backends",
-    "backends/torch_private", "backends/support",
-}  # fmt: skip
 BACKENDS = {"backends", "backends/torch_private", "backends/support", "backends/passes"}
+SHARED_BY_ENGINES = (BACKENDS - {"backends/passes"}) | {"numerics", "torch_private"}
+BELOW_ENGINES = GROUND - {"formatting"} | SHARED_BY_ENGINES | {"timing"}
+BELOW_PIPELINE = GROUND | BACKENDS | {"numerics", "timing", "torch_private"}
 ROOMS_OF: dict[str, set[str]] = {
     "errors": set(),
     "interruptions": set(),
@@ -40,36 +40,21 @@ ROOMS_OF: dict[str, set[str]] = {
     "timing": {"records", "interruptions"},
     "analysis": {"records", "formatting"},
     # The compiler of a backend's name goes through the pipeline, and any callable is an engine.
-    "backends": GROUND
-    | BACKENDS
-    | {"numerics", "timing", "torch_private", "backends/pipeline", "backends/engines/callable"},
+    "backends": BELOW_PIPELINE | {"backends/pipeline", "backends/engines/callable"},
     "backends/torch_private": {"backends", "torch_private"},
     "backends/passes": {"backends", "backends/torch_private", "torch_private"},
-    "backends/support": {
-        "backends",
-        "backends/torch_private",
-        "errors",
-        "interruptions",
-        "numerics",
-        "torch_private",
-    },
-    "backends/pipeline": GROUND | BACKENDS | {"numerics", "timing", "torch_private"},
+    "backends/support": SHARED_BY_ENGINES | {"errors", "interruptions"},
+    "backends/pipeline": BELOW_PIPELINE,
     "backends/engines": BELOW_ENGINES,
 }
-CAPTURE = (
-    "capture/torch_private",
-    "capture/code",
-    "capture/torch_private/patches",
-    "capture/events",
-    "capture/listen",
-    "capture/report",
-    "capture/cells",
-    "capture",
-)
-"""Each may import those before it."""
-for _number, _room in enumerate(CAPTURE):
-    ROOMS_OF[_room] = ROOMS_OF["backends/pipeline"] | {"backends/pipeline", *CAPTURE[:_number]}
-ROOMS_OF["measure"] = ROOMS_OF["capture"] | {"capture", *CAPTURE, "analysis"}
+CAPTURE = ("torch_private", "code", "torch_private/patches", "events", "listen", "report", "cells")
+"""Each may import those before it; the files of ``capture`` itself, all."""
+_before = BELOW_PIPELINE | {"backends/pipeline"}
+for _room in CAPTURE:
+    ROOMS_OF[f"capture/{_room}"] = set(_before)
+    _before.add(f"capture/{_room}")
+ROOMS_OF["capture"] = _before
+ROOMS_OF["measure"] = ROOMS_OF["capture"] | {"capture", "analysis"}
 ROOMS_OF["auto"] = ROOMS_OF["measure"] | {"measure"}
 ROOMS_OF["widgets"] = {"errors", "records", "formatting", "analysis"}
 ROOMS_OF["api"] = ROOMS_OF["auto"] | {"auto", "widgets"}
@@ -108,7 +93,9 @@ for _path in registry.OURS.values():
 
 LOADERS = {"importlib.import_module", "import_module", "__import__", "pkgutil.resolve_name"}
 LITERAL = re.compile(r"f?'([\w.]+)")
-OUR_MODULE = re.compile(rf"{NAME}(\.\w+)+(:\w+)?")
+OURS = re.compile(rf"{NAME}(\.\w+)+(:\w+)?")
+TABLE = "a name in a table"
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 @dataclass(frozen=True)
@@ -128,84 +115,46 @@ class Import:
         return self.module.partition(".")[0]
 
 
-class _Imports(ast.NodeVisitor):
-    """Collects imports, and ``torch._private`` attributes.
-
-    ``table`` has the names of our modules in strings: where a module is loaded by a name in a
-    variable, each of them may be.
-    """
-
-    def __init__(self, package: tuple[str, ...]) -> None:
-        self.package = package
-        self.found: list[Import] = []
-        self.table: list[Import] = []
-        self.loads_by_table = False
-        self._functions = 0
-        self._types = 0
-
-    def _add(self, module: str, line: int) -> None:
-        self.found.append(Import(module, line, bool(self._functions), bool(self._types)))
-
-    def visit_Import(self, node: ast.Import) -> None:
-        for alias in node.names:
-            self._add(alias.name, node.lineno)
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        base = node.module or ""
-        if node.level:
-            parents = self.package[: len(self.package) - node.level + 1]
-            base = ".".join((*parents, base)).rstrip(".")
-        for alias in node.names:
-            self._add(f"{base}.{alias.name}", node.lineno)
-
-    def visit_Call(self, node: ast.Call) -> None:
-        if ast.unparse(node.func) in LOADERS:
-            name = ast.unparse(node.args[0]).replace("{__name__}", ".".join(self.package))
-            if begun := LITERAL.match(name):
-                self._add(begun[1], node.lineno)
-            self.loads_by_table |= begun is None
-        self.generic_visit(node)
-
-    def visit_Constant(self, node: ast.Constant) -> None:
-        if isinstance(node.value, str) and OUR_MODULE.fullmatch(node.value):
-            module = node.value.partition(":")[0]
-            self.table.append(Import(module, node.lineno, True, bool(self._types)))
-
-    def visit_Attribute(self, node: ast.Attribute) -> None:
-        text = ast.unparse(node)
-        if text.startswith("torch.") and all(part.isidentifier() for part in text.split(".")):
-            self._add(text, node.lineno)
-        else:
-            self.generic_visit(node)
-
-    def _visit_function(self, node: ast.AST) -> None:
-        self._functions += 1
-        self.generic_visit(node)
-        self._functions -= 1
-
-    visit_FunctionDef = _visit_function  # noqa: N815 - ast's own spelling
-    visit_AsyncFunctionDef = _visit_function  # noqa: N815
-    visit_Lambda = _visit_function  # noqa: N815
-
-    def visit_If(self, node: ast.If) -> None:
-        if "TYPE_CHECKING" not in ast.unparse(node.test):
-            self.generic_visit(node)
-            return
-        self._types += 1
-        for child in node.body:
-            self.visit(child)
-        self._types -= 1
-        for child in node.orelse:
-            self.visit(child)
-
-
 @functools.cache
 def imports_of(relative: Path, source: str) -> list[Import]:
-    """Those of one file of the package."""
-    visitor = _Imports((NAME, *relative.parts[:-1]))
-    visitor.visit(ast.parse(source))
-    by_table = visitor.loads_by_table and relative != NAMES_BACKENDS
-    return visitor.found + (visitor.table if by_table else [])
+    """Those of one file of the package, and attributes of torch's."""
+    package, nodes = (NAME, *relative.parts[:-1]), list(ast.walk(ast.parse(source)))
+    functions = {inner for each in nodes if isinstance(each, FUNCTIONS) for inner in ast.walk(each)}
+    for_types = {
+        inner
+        for each in nodes
+        if isinstance(each, ast.If) and "TYPE_CHECKING" in ast.unparse(each.test)
+        for statement in each.body
+        for inner in ast.walk(statement)
+    }
+    found = [
+        Import(module, node.lineno, node in functions, node in for_types)
+        for node in nodes
+        for module in _modules(node, package)
+    ]
+    # Where a name is in a variable, each of the file's strings that names a module may be it.
+    if not any(each.module == TABLE for each in found) or relative == NAMES_BACKENDS:
+        return found
+    strings = (each for each in nodes if isinstance(each, ast.Constant))
+    names = {str(each.value): each.lineno for each in strings if OURS.fullmatch(str(each.value))}
+    return found + [Import(name.partition(":")[0], names[name], True, False) for name in names]
+
+
+def _modules(node: ast.AST, package: tuple[str, ...]) -> Iterator[str]:
+    match node:
+        case ast.Import(names):
+            yield from (alias.name for alias in names)
+        case ast.ImportFrom(base, names, level):
+            parents = package[: len(package) - level + 1] if level else ()
+            yield from (".".join(filter(None, (*parents, base, alias.name))) for alias in names)
+        case ast.Call(function, [name, *_]) if ast.unparse(function) in LOADERS:
+            text = ast.unparse(name).replace("{__name__}", ".".join(package))
+            begun = LITERAL.match(text)
+            yield begun[1] if begun else TABLE
+        case ast.Attribute():
+            text = ast.unparse(node)
+            if text.startswith("torch.") and text.replace(".", "").isidentifier():
+                yield text
 
 
 def room_of(parts: tuple[str, ...]) -> str:

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 import torch
 
-from dynamo_ext.backends import disk_cache
+from dynamo_ext.backends import disk_cache, registry
 from dynamo_ext.backends.base import LoweringError, Support
 from dynamo_ext.backends.support import support_cache, trial
 from dynamo_ext.backends.support.support_cache import Answers, AnswerTable
-from dynamo_ext.backends.support.tried_backend import TriedBackend
 
 
 def node(*shapes: tuple[int, ...], same: bool = False, dtype: Any = torch.float32) -> torch.fx.Node:
@@ -81,17 +80,11 @@ def test_what_is_wrong_is_the_reason_and_errors_are_put_in_words() -> None:
     assert len(asked) == 1
 
 
-def test_what_is_refused_at_once_is_not_tried() -> None:
-    class Refusing(TriedBackend):
-        name = "lazy"
-
-        def unsupported_reason(self, _: torch.fx.Node) -> str:
-            return "Never that."
-
-        def compiled(self, *_: Any) -> Any:
-            pytest.fail("It was tried.")
-
-    answer = Refusing().supports(node((3,), (3,)))
+def test_what_is_refused_at_once_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = registry.get("lazy")
+    monkeypatch.setattr(backend, "unsupported_reason", lambda _: "Never that.")
+    monkeypatch.setattr(backend, "attempt", lambda _: pytest.fail("It was tried."))
+    answer = backend.supports(node((3,), (3,)))
     assert answer == Support(supported=False, reason="Never that.")
 
 
