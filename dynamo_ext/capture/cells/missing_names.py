@@ -1,4 +1,4 @@
-"""Names whose absence ended a run: what Dynamo made of them is no part of the record."""
+"""Names whose absence ended a run: what Dynamo made of them is left out of the record."""
 
 import traceback
 from collections.abc import Iterable

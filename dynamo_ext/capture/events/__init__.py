@@ -1,1 +1,1 @@
-"""What Dynamo tells of a graph, a guard, a break or a recompile, as a record."""
+"""Graphs, guards, breaks and recompiles as records, read from Dynamo's objects and texts."""

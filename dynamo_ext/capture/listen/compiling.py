@@ -1,4 +1,4 @@
-"""The frame that is being compiled, and what Dynamo tells of it: guards, failed ones, bytecode."""
+"""The frame that is being compiled, with what Dynamo reports: guards, failed ones, bytecode."""
 
 import contextlib
 import dataclasses
