@@ -203,7 +203,7 @@ class FrameListener:
                 raise SplitBlockError(block, line)
             begun = frame.f_code
             # As in `__call__`.
-            outer = sys._getframe(4).f_code  # noqa: SLF001 - as documented
+            outer = sys._getframe(5).f_code  # noqa: SLF001 - as documented
             if met.looker is begun and (caller := compiling.entry_of_rewritten(outer)):
                 caller.fell_back("", f"{met.message}{capture_failures.TOO_LATE}", met.remedy)
                 begun = caller.code()
