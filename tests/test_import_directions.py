@@ -36,7 +36,7 @@ ROOMS_OF: dict[str, set[str]] = {
     "records": {"errors"},
     "formatting": {"records"},
     "torch_private": {"errors"},
-    "numerics": {"errors", "interruptions", "torch_private"},
+    "numerics": {"errors", "interruptions", "records", "torch_private"},
     "timing": {"records", "interruptions"},
     "analysis": {"records", "formatting"},
     # The compiler of a backend's name goes through the pipeline, and any callable is an engine.
