@@ -81,7 +81,7 @@ test-crosses: ## the sweeps and what crosses cases with circumstances, whole: ho
 	DYNAMO_EXT_WHOLE_CROSSES=1 $(MAKE) test-sweeps
 	DYNAMO_EXT_WHOLE_CROSSES=1 $(MAKE) tests ARGS="$(CROSSED)"
 
-QUICK := tests/analysis tests/backends/pipeline tests/capture/report tests/test_records.py tests/widgets tests/test_import_directions.py
+QUICK := tests/analysis tests/backends/pipeline tests/capture/events tests/capture/report tests/test_records.py tests/widgets tests/test_import_directions.py
 test-quick: $(STAMP) ## what is fast, for the loop of daily work
 	OMP_WAIT_POLICY=passive $(PYTEST) $(QUICK) -m "not sweep and not alone" $(PARALLEL) -q $(ARGS)
 

@@ -1,15 +1,19 @@
 """Every room has one door on each side: who may import whom, read from the source itself.
 
-The rules are those of docs/architecture.md. Imports are found anywhere in a file, inside
-functions too; only imports for type checking alone (``if TYPE_CHECKING:``) may cross a line, and
-only to packages outside ours.
+The rules are those of docs/architecture.md. Imports are found anywhere in a file: inside functions,
+for type checking alone (``if TYPE_CHECKING:``), and by a name in a string, which may be put together
+or stand in a table. Only imports for type checking may cross a line, and only to packages outside
+ours.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 import pkgutil
+import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,38 +26,34 @@ PACKAGE = Path(dynamo_ext.__file__).parent
 NAME = "dynamo_ext"
 
 GROUND = {"errors", "interruptions", "records", "formatting"}
-BELOW_ENGINES = {
-    "errors", "interruptions", "records", "numerics", "timing", "torch_private", "backends",
-    "backends/torch_private", "backends/support",
-}  # fmt: skip
 BACKENDS = {"backends", "backends/torch_private", "backends/support", "backends/passes"}
+SHARED_BY_ENGINES = (BACKENDS - {"backends/passes"}) | {"numerics", "torch_private"}
+BELOW_ENGINES = GROUND - {"formatting"} | SHARED_BY_ENGINES | {"timing"}
+BELOW_PIPELINE = GROUND | BACKENDS | {"numerics", "timing", "torch_private"}
 ROOMS_OF: dict[str, set[str]] = {
     "errors": set(),
     "interruptions": set(),
     "records": {"errors"},
     "formatting": {"records"},
     "torch_private": {"errors"},
-    "numerics": {"errors", "interruptions", "torch_private"},
+    "numerics": {"errors", "interruptions", "records", "torch_private"},
     "timing": {"records", "interruptions"},
     "analysis": {"records", "formatting"},
     # The compiler of a backend's name goes through the pipeline, and any callable is an engine.
-    "backends": GROUND
-    | BACKENDS
-    | {"numerics", "timing", "torch_private", "backends/pipeline", "backends/engines/callable"},
+    "backends": BELOW_PIPELINE | {"backends/pipeline", "backends/engines/callable"},
     "backends/torch_private": {"backends", "torch_private"},
     "backends/passes": {"backends", "backends/torch_private", "torch_private"},
-    "backends/support": {
-        "backends",
-        "backends/torch_private",
-        "errors",
-        "interruptions",
-        "numerics",
-        "torch_private",
-    },
-    "backends/pipeline": GROUND | BACKENDS | {"numerics", "timing", "torch_private"},
+    "backends/support": SHARED_BY_ENGINES | {"errors", "interruptions"},
+    "backends/pipeline": BELOW_PIPELINE,
     "backends/engines": BELOW_ENGINES,
-    "capture": GROUND | BACKENDS | {"numerics", "timing", "torch_private", "backends/pipeline"},
 }
+CAPTURE = ("torch_private", "code", "torch_private/patches", "events", "listen", "report", "cells")
+"""Each may import those before it; the files of ``capture`` itself, all."""
+_before = BELOW_PIPELINE | {"backends/pipeline"}
+for _room in CAPTURE:
+    ROOMS_OF[f"capture/{_room}"] = set(_before)
+    _before.add(f"capture/{_room}")
+ROOMS_OF["capture"] = _before
 ROOMS_OF["measure"] = ROOMS_OF["capture"] | {"capture", "analysis"}
 ROOMS_OF["auto"] = ROOMS_OF["measure"] | {"measure"}
 ROOMS_OF["widgets"] = {"errors", "records", "formatting", "analysis"}
@@ -64,8 +64,11 @@ ROOMS_OF["__main__"] = ROOMS_OF["api"] | {"api"}
 """Each folder or file, and what it may import besides itself.
 
 An engine's folder may import none of another engine's, but for those that share torch's ONNX
-exporter. ``backends/registry.py`` names engines, and ``auto``, in strings.
+exporter.
 """
+
+NAMES_BACKENDS = Path("backends/registry.py")
+"""It loads engines, and ``auto``, by names that it has in strings; nothing else may."""
 
 SHARED = {"onnxrt": {"onnx"}, "onnx2tf": {"onnx"}}
 FRONT_END = {"IPython", "ipywidgets", "ipykernel", "traitlets", "matplotlib"}
@@ -88,9 +91,19 @@ for _path in registry.OURS.values():
         ENGINES.setdefault(_module, {*SHARED.get(_folder, ())}).add(_folder)
 
 
+LOADERS = {"importlib.import_module", "import_module", "__import__", "pkgutil.resolve_name"}
+LITERAL = re.compile(r"f?'([\w.]+)")
+OURS = re.compile(rf"{NAME}(\.\w+)+(:\w+)?")
+TABLE = "a name in a table"
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
 @dataclass(frozen=True)
 class Import:
-    """One imported module, as an absolute dotted name, and how it was imported."""
+    """One imported module, as an absolute dotted name, and how it was imported.
+
+    A name that is put together is its beginning, which ends in a dot.
+    """
 
     module: str
     line: int
@@ -102,73 +115,46 @@ class Import:
         return self.module.partition(".")[0]
 
 
-class _Imports(ast.NodeVisitor):
-    """Collects imports, ``importlib.import_module("…")`` and ``torch._private`` attributes."""
-
-    def __init__(self, package: tuple[str, ...]) -> None:
-        self.package = package
-        self.found: list[Import] = []
-        self._functions = 0
-        self._types = 0
-
-    def _add(self, module: str, line: int) -> None:
-        self.found.append(Import(module, line, bool(self._functions), bool(self._types)))
-
-    def visit_Import(self, node: ast.Import) -> None:
-        for alias in node.names:
-            self._add(alias.name, node.lineno)
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        base = node.module or ""
-        if node.level:
-            parents = self.package[: len(self.package) - node.level + 1]
-            base = ".".join((*parents, base)).rstrip(".")
-        for alias in node.names:
-            self._add(f"{base}.{alias.name}", node.lineno)
-
-    def visit_Call(self, node: ast.Call) -> None:
-        name = ast.unparse(node.func)
-        first = node.args[0] if node.args else None
-        if (
-            name in {"importlib.import_module", "import_module", "__import__"}
-            and isinstance(first, ast.Constant)
-            and isinstance(first.value, str)
-        ):
-            self._add(first.value, node.lineno)
-        self.generic_visit(node)
-
-    def visit_Attribute(self, node: ast.Attribute) -> None:
-        text = ast.unparse(node)
-        if text.startswith("torch.") and all(part.isidentifier() for part in text.split(".")):
-            self._add(text, node.lineno)
-        else:
-            self.generic_visit(node)
-
-    def _visit_function(self, node: ast.AST) -> None:
-        self._functions += 1
-        self.generic_visit(node)
-        self._functions -= 1
-
-    visit_FunctionDef = _visit_function  # noqa: N815 - ast's own spelling
-    visit_AsyncFunctionDef = _visit_function  # noqa: N815
-    visit_Lambda = _visit_function  # noqa: N815
-
-    def visit_If(self, node: ast.If) -> None:
-        if "TYPE_CHECKING" not in ast.unparse(node.test):
-            self.generic_visit(node)
-            return
-        self._types += 1
-        for child in node.body:
-            self.visit(child)
-        self._types -= 1
-        for child in node.orelse:
-            self.visit(child)
+@functools.cache
+def imports_of(relative: Path, source: str) -> list[Import]:
+    """Those of one file of the package, and attributes of torch's."""
+    package, nodes = (NAME, *relative.parts[:-1]), list(ast.walk(ast.parse(source)))
+    functions = {inner for each in nodes if isinstance(each, FUNCTIONS) for inner in ast.walk(each)}
+    for_types = {
+        inner
+        for each in nodes
+        if isinstance(each, ast.If) and "TYPE_CHECKING" in ast.unparse(each.test)
+        for statement in each.body
+        for inner in ast.walk(statement)
+    }
+    found = [
+        Import(module, node.lineno, node in functions, node in for_types)
+        for node in nodes
+        for module in _modules(node, package)
+    ]
+    # Where a name is in a variable, each of the file's strings that names a module may be it.
+    if not any(each.module == TABLE for each in found) or relative == NAMES_BACKENDS:
+        return found
+    strings = (each for each in nodes if isinstance(each, ast.Constant))
+    names = {str(each.value): each.lineno for each in strings if OURS.fullmatch(str(each.value))}
+    return found + [Import(name.partition(":")[0], names[name], True, False) for name in names]
 
 
-def imports_of(source: str, package: tuple[str, ...] = (NAME,)) -> list[Import]:
-    visitor = _Imports(package)
-    visitor.visit(ast.parse(source))
-    return visitor.found
+def _modules(node: ast.AST, package: tuple[str, ...]) -> Iterator[str]:
+    match node:
+        case ast.Import(names):
+            yield from (alias.name for alias in names)
+        case ast.ImportFrom(base, names, level):
+            parents = package[: len(package) - level + 1] if level else ()
+            yield from (".".join(filter(None, (*parents, base, alias.name))) for alias in names)
+        case ast.Call(function, [name, *_]) if ast.unparse(function) in LOADERS:
+            text = ast.unparse(name).replace("{__name__}", ".".join(package))
+            begun = LITERAL.match(text)
+            yield begun[1] if begun else TABLE
+        case ast.Attribute():
+            text = ast.unparse(node)
+            if text.startswith("torch.") and text.replace(".", "").isidentifier():
+                yield text
 
 
 def room_of(parts: tuple[str, ...]) -> str:
@@ -183,10 +169,9 @@ def room_of(parts: tuple[str, ...]) -> str:
 def violations(relative: Path, source: str) -> list[str]:
     """The broken rules of one file of the package, as sentences."""
     parts = relative.with_suffix("").parts
-    found = imports_of(source, (NAME, *parts[:-1]))
     return [
         f"{relative}:{item.line}: {problem}"
-        for item in found
+        for item in imports_of(relative, source)
         for problem in (
             _own(parts, item),
             _front_end(parts[0], item),
@@ -256,15 +241,20 @@ def test_every_file_is_in_a_known_room():
     assert [str(each) for each in FILES if not room_of(each.with_suffix("").parts)] == []
 
 
-def test_imports_form_no_circle():
-    """Of modules, with imports inside functions and without those for type checking alone."""
-    modules = {".".join((NAME, *each.with_suffix("").parts)): each for each in FILES}
+@pytest.mark.parametrize("for_types", [False, True])
+def test_imports_form_no_circle(for_types):
+    """Of modules, with imports inside functions, and with those for types but for ``auto``'s."""
+    files = [each for each in FILES if not for_types or each.parts[0] != "auto"]
+    modules = {".".join((NAME, *each.with_suffix("").parts)): each for each in files}
     arrows: dict[str, set[str]] = {}
     for name, relative in modules.items():
-        source = (PACKAGE / relative).read_text(encoding="utf-8")
-        package = tuple(name.split(".")[:-1])
-        found = {i.module for i in imports_of(source, package) if not i.for_types}
-        targets = {each if each in modules else each.rpartition(".")[0] for each in found}
+        found = imports_of(relative, (PACKAGE / relative).read_text(encoding="utf-8"))
+        names = {each.module for each in found if for_types or not each.for_types}
+        targets = {each if each in modules else each.rpartition(".")[0] for each in names}
+        # Of the package itself, others read facts (`__version__`).
+        targets |= {f"{each}.__init__" for each in names | targets if each != NAME}
+        begun = tuple(each for each in names if each.endswith("."))
+        targets |= {each for each in modules if each.startswith(begun)}
         arrows[name] = (targets & modules.keys()) - {name}
     while leaves := {name for name, targets in arrows.items() if not targets & arrows.keys()}:
         arrows = {name: targets for name, targets in arrows.items() if name not in leaves}
@@ -293,6 +283,16 @@ ENGINE = "backends/engines/onnxrt/backend.py"
         (ENGINE, "from ..tvm import x", "onnxrt may not import backends/engines/tvm"),
         ("api/optimize.py", "import torch\ntorch._dynamo.reset()", "private to torch"),
         ("api/optimize.py", "import_module('torch._dynamo')", "private to torch"),
+        ("records/a.py", "import_module(f'dynamo_ext.widgets.{x}')", "may not import widgets"),
+        ("records/a.py", "import_module('dynamo_ext.widgets.' + x)", "may not import widgets"),
+        ("records/a.py", "T = ['dynamo_ext.api.run:f']\nimport_module(T[0])", "not import api"),
+        ("records/a.py", "if TYPE_CHECKING:\n  from ..api import x", "may not import api"),
+        ("capture/code/a.py", "from ..listen import x", "may not import capture/listen"),
+        ("capture/listen/a.py", "from ..report.builder import x", "may not import capture/report"),
+        ("capture/torch_private/a.py", "from .patches import x", "may not import capture/torch_"),
+        ("capture/cells/a.py", "from dynamo_ext.capture.report.builder import x", ""),
+        ("capture/a/__init__.py", "import_module(f'{__name__}.{x}')", ""),
+        ("records/a.py", "FOLDER = 'dynamo_ext.widgets.'", ""),
         (ENGINE, "def lower():\n  import onnxruntime", ""),
         ("backends/torch_private/aot.py", "import torch._dynamo", ""),
         ("api/optimize.py", "import torch\ntorch.compiler.is_compiling()\nx.torch._y", ""),

@@ -6,8 +6,8 @@ from typing import Any
 
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.base import Backend
+from dynamo_ext.capture.listen.tracer import optimizing
 from dynamo_ext.capture.session import Session, reuse_last
-from dynamo_ext.capture.tracer import optimizing
 
 
 def optimize(  # noqa: PLR0913 - torch.compile's flags, and seconds

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from torch.fx import GraphModule
 
-    from dynamo_ext.capture.tracer import Tracer
+    from dynamo_ext.capture.listen.tracer import Tracer
     from dynamo_ext.measure.settings import Settings
     from dynamo_ext.records.report import Report
 

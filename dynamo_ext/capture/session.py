@@ -18,9 +18,9 @@ from dynamo_ext.capture import targets
 from dynamo_ext.capture.listen import eager_frames, run_log, with_block
 from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
 from dynamo_ext.capture.listen.run_log import OnGraphCall
+from dynamo_ext.capture.listen.tracer import Tracer, reusing
 from dynamo_ext.capture.report.builder import build_report
 from dynamo_ext.capture.torch_private import frame_eval, wrapping
-from dynamo_ext.capture.tracer import Tracer, reusing
 from dynamo_ext.errors import NoReportError
 from dynamo_ext.records.report import Mode, Report
 from dynamo_ext.torch_private import version

@@ -11,7 +11,7 @@ import torch
 from dynamo_ext.auto.end_to_end import Rehearsal
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.compiler import Compiler
-from dynamo_ext.capture.cells.tensor_reachability import names_read
+from dynamo_ext.capture.code.tensor_reachability import names_read
 from dynamo_ext.capture.listen.graph_recorder import forget_recorded
 from dynamo_ext.errors import OptionError
 from dynamo_ext.magics.hidden_displays import nothing_displayed
@@ -22,10 +22,10 @@ from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
     from dynamo_ext.capture.cells.program import CellProgram
     from dynamo_ext.capture.cells.runner import CellState
-    from dynamo_ext.capture.tracer import Tracer
+    from dynamo_ext.capture.code.dynamo_globals import HiddenNames
+    from dynamo_ext.capture.listen.tracer import Tracer
     from dynamo_ext.magics.arguments import CellArguments
 
 

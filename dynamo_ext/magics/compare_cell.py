@@ -7,8 +7,8 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from dynamo_ext.api.compare import ComparisonResult
 from dynamo_ext.backends import registry
-from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
 from dynamo_ext.capture.cells.program import CellProgram
+from dynamo_ext.capture.code.dynamo_globals import HiddenNames
 from dynamo_ext.errors import UnknownBackendError
 from dynamo_ext.magics.accuracy_check import bound_of, other_inputs
 from dynamo_ext.magics.cell_source import CellText

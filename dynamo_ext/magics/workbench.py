@@ -18,14 +18,14 @@ from dynamo_ext.analysis.speed import spent
 from dynamo_ext.backends import crash_records, registry
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.capture import session
-from dynamo_ext.capture import tracer as tracing
-from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
 from dynamo_ext.capture.cells.program import CellProgram, build_program
 from dynamo_ext.capture.cells.program_cache import ProgramCache
 from dynamo_ext.capture.cells.runner import CellState, run_cell, run_plainly
+from dynamo_ext.capture.code.dynamo_globals import HiddenNames
+from dynamo_ext.capture.code.source_lines import name_cells_by
+from dynamo_ext.capture.listen import tracer as tracing
 from dynamo_ext.capture.listen.graph_recorder import recorded
-from dynamo_ext.capture.report.source_lines import name_cells_by
-from dynamo_ext.capture.tracer import Tracer
+from dynamo_ext.capture.listen.tracer import Tracer
 from dynamo_ext.errors import (
     CellError,
     DynamoExtError,

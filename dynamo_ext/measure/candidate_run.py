@@ -11,8 +11,8 @@ from dynamo_ext import errors
 from dynamo_ext.analysis.placement import coverage, lowered_operations
 from dynamo_ext.backends import precision
 from dynamo_ext.capture import session
-from dynamo_ext.capture import tracer as tracing
 from dynamo_ext.capture.listen import run_log
+from dynamo_ext.capture.listen import tracer as tracing
 from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler, forget_recorded
 from dynamo_ext.capture.report.builder import build_report
 from dynamo_ext.capture.torch_private import regions

@@ -16,12 +16,12 @@ import torch
 
 from dynamo_ext.backends.calibration import calibrating
 from dynamo_ext.capture.cells.block_runner import Stepper
-from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
 from dynamo_ext.capture.cells.program import CellProgram
 from dynamo_ext.capture.cells.runner import run_plainly, run_traced
-from dynamo_ext.capture.cells.tensor_reachability import names_read
+from dynamo_ext.capture.code.dynamo_globals import HiddenNames
+from dynamo_ext.capture.code.tensor_reachability import names_read
+from dynamo_ext.capture.listen.tracer import Tracer
 from dynamo_ext.capture.torch_private import code_cache, regions, wrapping
-from dynamo_ext.capture.tracer import Tracer
 from dynamo_ext.measure import accuracy
 from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.measure.state.snapshot import Snapshot

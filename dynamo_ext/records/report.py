@@ -1,12 +1,12 @@
 """The record of one run."""
 
 import dataclasses
-import importlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from dynamo_ext.records import forms
 from dynamo_ext.records.autotune import EndToEnd
 from dynamo_ext.records.capture import Bytecode, Frame, GraphBreak, Guard, LoopTurns, Recompile
 from dynamo_ext.records.common import CodeBlock, SourceLine, saved, structured
@@ -138,15 +138,15 @@ class Report:
 
     def _repr_html_(self) -> str:
         """Its static form, for any front end that shows html."""
-        return str(self._in_form("static", "html"))
+        return str(forms.report("html", self))
 
     def to_markdown(self) -> str:
         """Verdict, code, breaks, failed guards, fallbacks, versions: for an issue, say."""
-        return str(self._in_form("static", "markdown"))
+        return str(forms.report("markdown", self))
 
     def to_html(self) -> str:
         """All of it as a page that needs neither a kernel nor a network."""
-        return str(self._in_form("static", "page"))
+        return str(forms.report("page", self))
 
     def plot(self, axes: Any = None) -> Any:
         """Draw seconds of each part of the run as bars on matplotlib's ``axes``, which it returns.
@@ -154,12 +154,7 @@ class Report:
         Without ``axes`` they are new ones, in a figure of pyplot's. Raises ``OptionError`` where
         matplotlib is not installed.
         """
-        return self._in_form("timing", "plot", axes)
-
-    def _in_form(self, module: str, form: str = "text", *args: object) -> Any:
-        # By name: what shows records imports them.
-        shown = importlib.import_module(f"dynamo_ext.widgets.report.{module}")
-        return getattr(shown, form)(self, *args)
+        return forms.report("plot", self, axes)
 
     def save(self, path: str | Path) -> Path:
         """Write ``.html``, ``.json`` (``from_dict`` reads it back), ``.md`` or ``.txt``.
@@ -170,7 +165,7 @@ class Report:
             ".html": self.to_html,
             ".json": lambda: json.dumps(self.to_dict()),
             ".md": self.to_markdown,
-            ".txt": lambda: self._in_form("static"),
+            ".txt": lambda: str(forms.report("text", self)),
         }
         return saved(path, "A report", forms)
 

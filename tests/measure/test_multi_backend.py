@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from dynamo_ext.backends import registry
-from dynamo_ext.capture import tracer as tracing
+from dynamo_ext.capture.listen import tracer as tracing
 from dynamo_ext.capture.torch_private import regions, wrapping
 from dynamo_ext.measure.multi_backend import MultiBackendCompiler, runs_in_engine
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dynamo_ext.capture.report import capture_disabled
+from dynamo_ext.capture.events import capture_disabled
 from dynamo_ext.timing import first_run
 from dynamo_ext.timing.first_run import FirstRun
 

@@ -16,18 +16,17 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from dynamo_ext.backends.base import LoweringError, Support
+from dynamo_ext.backends.base import LoweringError
 from dynamo_ext.backends.disk_cache import Table, device_model
 from dynamo_ext.backends.support.single_op import signature
 from dynamo_ext.interruptions import pass_on
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from torch.fx import Node
 
     from dynamo_ext.backends.disk_cache import Row
-    from dynamo_ext.backends.support.tried_backend import TriedBackend
 
 _BATCH = 32
 """New answers that are written together: each writing takes some milliseconds."""
@@ -40,25 +39,25 @@ class AnswerTable(Table):
 
 
 class Answers:
-    """``supports`` of a backend that is asked by trying."""
+    """What an engine, by the name of its folder, said of operations that it was given."""
 
-    def __init__(self, backend: TriedBackend) -> None:
-        self.backend = backend
-        # The folder has the name of the extra where there is one.
-        engine = backend.extra or backend.name
+    def __init__(self, engine: str, packages: Sequence[str]) -> None:
         # Of the code that runs, which an upgrade may replace on disk meanwhile.
-        facts = (engine, _code(engine), backend.packages)
-        self._place = functools.cache(functools.partial(_place, *facts))
+        self._place = functools.cache(functools.partial(_place, engine, _code(engine), packages))
         self._known: dict[str, str] | None = None
         self._new: list[Row] = []
         _all.append(self)
 
-    def __call__(self, node: Node) -> Support:
-        """Whether the engine takes a node, and why not."""
-        reason = self.backend.unsupported_reason(node) or self._answer(node)
-        return Support(supported=not reason, reason=reason)
+    def refusal(
+        self,
+        node: Node,
+        attempt: Callable[[Node], str],
+        error_summary: Callable[[BaseException], str],
+    ) -> str:
+        """Why the engine refuses a node, by ``attempt`` where its likes were not tried; or nothing.
 
-    def _answer(self, node: Node) -> str:
+        What that raises is a reason, as ``error_summary`` has it.
+        """
         if self._known is None:
             rows = AnswerTable().rows("place = ?", self._place())
             self._known = {str(key): str(reason) for key, _, reason, _ in rows}
@@ -67,10 +66,10 @@ class Answers:
         if key not in self._known:
             lasts = " at 0x" not in text
             try:
-                reason = self.backend.attempt(node)
+                reason = attempt(node)
             except Exception as error:  # noqa: BLE001 - the engine's own words are the reason
                 pass_on(error)
-                reason = self.backend.error_summary(error)[:300] or type(error).__name__
+                reason = error_summary(error)[:300] or type(error).__name__
                 # Another, as one for want of memory, may not come again.
                 lasts = lasts and isinstance(error, LoweringError)
             self._known[key] = reason

@@ -40,7 +40,8 @@ class TriedBackend(Backend):
     """Whether partitions come with a check of data for which torch raises (``data_checks``)."""
 
     def __init__(self) -> None:
-        self._answers = Answers(self)
+        # The folder has the name of the extra where there is one.
+        self._answers = Answers(self.extra or self.name, self.packages)
 
     @abstractmethod
     def unsupported_reason(self, node: Node) -> str:
@@ -74,7 +75,10 @@ class TriedBackend(Backend):
 
     def supports(self, node: Node) -> Support:
         """Give the engine the one operation; the answer is kept for its likes."""
-        return self._answers(node)
+        reason = self.unsupported_reason(node) or self._answers.refusal(
+            node, self.attempt, self.error_summary
+        )
+        return Support(supported=not reason, reason=reason)
 
     def attempt(self, node: Node) -> str:
         """Compare the one operation with eager: what was wrong, or nothing. May raise anything."""

@@ -5,18 +5,18 @@ import types
 from dataclasses import dataclass, field
 from typing import Any
 
-from dynamo_ext.capture.cells.block import (
+from dynamo_ext.capture.cells.turn_trial import Trials, TurnTrial, carries_gradients
+from dynamo_ext.capture.code.block import (
     Block,
     ControlFlow,
     FinishedError,
     SplitBlockError,
     module_function,
 )
-from dynamo_ext.capture.cells.tensor_reachability import reaches_tensors
-from dynamo_ext.capture.cells.turn_trial import Trials, TurnTrial, carries_gradients
+from dynamo_ext.capture.code.tensor_reachability import reaches_tensors
 from dynamo_ext.capture.listen import run_log
-from dynamo_ext.capture.torch_private import frame_eval, regions
-from dynamo_ext.capture.tracer import Tracer
+from dynamo_ext.capture.listen.tracer import Tracer
+from dynamo_ext.capture.torch_private import frame_eval, regions, traced_frames
 
 _LOOKS = 3
 """A turn may read a tensor that an earlier one has bound; after so many none will come."""
@@ -45,7 +45,7 @@ class Stepper:
             return self._under(module_function(block.code, self.namespace))
         function = self._functions.get(block)
         if function is None:
-            frame_eval.always_trace(block.code)
+            traced_frames.always_trace(block.code)
             function = types.FunctionType(block.code, self.namespace)
             self._functions[block] = function
         try:

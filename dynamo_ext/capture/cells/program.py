@@ -14,8 +14,8 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from dynamo_ext.capture.cells.block import Block
-from dynamo_ext.capture.cells.function_code import (
+from dynamo_ext.capture.code.block import Block
+from dynamo_ext.capture.code.function_code import (
     SCOPES,
     Compiler,
     Origin,

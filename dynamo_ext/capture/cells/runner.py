@@ -8,20 +8,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from dynamo_ext.capture.cells.block_runner import Stepper
-from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
+from dynamo_ext.capture.cells.missing_names import forget_on_the_way_to, leave_out_missing_name
 from dynamo_ext.capture.cells.program import CellProgram, Segment
-from dynamo_ext.capture.cells.replaced_methods import forget_stale, watch_changed
-from dynamo_ext.capture.cells.tensor_reachability import reaches_tensors
 from dynamo_ext.capture.cells.turn_trial import Trials
 from dynamo_ext.capture.cells.user_traceback import users_traceback
+from dynamo_ext.capture.code.dynamo_globals import HiddenNames
+from dynamo_ext.capture.code.replaced_methods import forget_stale, watch_changed
+from dynamo_ext.capture.code.tensor_reachability import reaches_tensors
 from dynamo_ext.capture.listen import eager_frames, small_graphs
 from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
 from dynamo_ext.capture.listen.run_log import AfterGraphCall, OnGraphCall, Recording, RunLog
+from dynamo_ext.capture.listen.tracer import Tracer
 from dynamo_ext.capture.report.builder import build_report
-from dynamo_ext.capture.report.capture_failures import forget_on_the_way_to, leave_out_missing_name
 from dynamo_ext.capture.torch_private import code_cache, compile_metrics
 from dynamo_ext.capture.torch_private.patches import containers
-from dynamo_ext.capture.tracer import Tracer
 from dynamo_ext.errors import one_line
 from dynamo_ext.interruptions import trace_function_restored
 from dynamo_ext.records.autotune import EndToEnd
@@ -92,9 +92,9 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     program = state.program
     run = RunLog(
         cell_file=program.filename,
-        on_progress=on_progress,
+        on_progress=on_progress or (lambda _: None),
         on_graph_call=on_graph_call,
-        after_graph_call=after_graph_call,
+        after_graph_call=after_graph_call or (lambda *_: None),
         codes=program.statement_codes,
     )
     backend = tracer.compiler.name if tracer.compiler else ""

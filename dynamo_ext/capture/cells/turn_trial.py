@@ -21,8 +21,8 @@ import torch
 
 import dynamo_ext
 from dynamo_ext.backends.disk_cache import Table, device_model
+from dynamo_ext.capture.events.capture_disabled import of_run
 from dynamo_ext.capture.listen import run_log
-from dynamo_ext.capture.report.capture_disabled import of_run
 from dynamo_ext.formatting import seconds
 from dynamo_ext.records.capture import LoopTurns
 from dynamo_ext.records.report import Fallback

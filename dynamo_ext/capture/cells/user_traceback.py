@@ -14,12 +14,12 @@ from typing import Any
 
 import torch
 
-from dynamo_ext.capture.cells.block import is_header
-from dynamo_ext.capture.cells.function_code import codes_within
-from dynamo_ext.capture.listen import frame_listener
+from dynamo_ext.capture.code.block import is_header
+from dynamo_ext.capture.code.function_code import codes_within
+from dynamo_ext.capture.code.source_lines import OURS, is_users, original_function
+from dynamo_ext.capture.code.syntax import nodes_around
+from dynamo_ext.capture.listen import compiling
 from dynamo_ext.capture.listen.eager_replay import REPLAY_CODE, run_original
-from dynamo_ext.capture.report.source_lines import OURS, is_users, original_function
-from dynamo_ext.capture.report.surroundings import nodes_around
 from dynamo_ext.capture.torch_private import code_cache
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -126,7 +126,7 @@ def _named_frame(frame: types.FrameType, line: int) -> types.FrameType:
     defined = max((n.lineno for n in functions if n.name == name), default=line)
     first = 1 if name == "<module>" else defined
     lead, gap = "\n" * (first - 1), "\n" * (line - first)
-    entry = frame_listener.entry_of_rewritten(code)
+    entry = compiling.entry_of_rewritten(code)
     original = code_cache.users_code((entry.code() if entry else None) or code)
     text = f"{lead}def shown{_arguments(original or code)}:{gap} return {_LOOK}()"
     outer = compile(text, code.co_filename, "exec")

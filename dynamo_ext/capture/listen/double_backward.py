@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import torch
 
-from dynamo_ext.capture.cells.function_code import codes_within
+from dynamo_ext.capture.code.function_code import codes_within
 
 MESSAGE = "The code says create_graph, and compiled graphs have no second derivatives."
 REMEDY = "Without create_graph in the cell, or under -b eager, nothing of this applies."

@@ -1,42 +1,32 @@
-"""Listens while code runs under Dynamo: frames, graphs, guards, breaks, recompiles, bytecode."""
+"""Dynamo's frame callback while code runs: what is compiled, what stays Python, and the record."""
 
 import contextlib
-import dataclasses
 import functools
-import inspect
 import sys
 import time
 import types
 import weakref
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from torch.utils.weak import WeakIdKeyDictionary
-
-from dynamo_ext.capture.cells.block import SplitBlockError, block_of, is_plain
-from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
-from dynamo_ext.capture.cells.frame_looks import looker_from
-from dynamo_ext.capture.cells.replaced_methods import guard_watched, note_classes, watch_changed
-from dynamo_ext.capture.cells.split_block import divide, divide_turn, note_division
-from dynamo_ext.capture.listen import python_libraries
+from dynamo_ext.capture.code.block import SplitBlockError, block_of, is_plain
+from dynamo_ext.capture.code.dynamo_globals import HiddenNames
+from dynamo_ext.capture.code.replaced_methods import guard_watched, watch_changed
+from dynamo_ext.capture.code.source_lines import original_function
+from dynamo_ext.capture.events import capture_disabled
+from dynamo_ext.capture.listen import capture_failures, compiling, python_libraries
 from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog, active_run
-from dynamo_ext.capture.report import capture_disabled
-from dynamo_ext.capture.report.capture_failures import (
-    TOO_LATE,
-    graph_breaks,
-    note_failure,
-    note_python,
-)
-from dynamo_ext.capture.report.guards import guard_record
-from dynamo_ext.capture.report.recompiles import recompile_record
-from dynamo_ext.capture.report.source_lines import original_function, source_line
+from dynamo_ext.capture.listen.split_block import divide, divide_turn, note_division
 from dynamo_ext.capture.torch_private import (
     active_modes,
     code_cache,
     compile_metrics,
     compile_settings,
+    frame_answers,
     frame_eval,
     regions,
+    traced_frames,
 )
 from dynamo_ext.capture.torch_private.patches import (
     calls,
@@ -46,67 +36,24 @@ from dynamo_ext.capture.torch_private.patches import (
     stored_values,
 )
 from dynamo_ext.interruptions import Listening, interruption, pass_on, raise_at
-from dynamo_ext.records.capture import Guard
 from dynamo_ext.timing import first_run
 
-_compiling: list[tuple[FrameEntry, Any]] = []
-"""The frames being compiled, innermost last: one thread compiles at a time (``compile_lock``)."""
 
-
-def frame_being_compiled() -> FrameEntry | None:
-    """The entry of the frame that Dynamo is compiling now through a ``FrameListener``."""
-    return _compiling[-1][0] if _compiling else None
-
-
-def note_break(stack: Sequence[Any]) -> None:
-    """Raise ``StaysPythonError`` where the frame being compiled is not to be divided."""
-    if _compiling:
-        calls.keep_names(looker_from(_compiling[-1][1]), stack)
-
-
-def _note_bytecode(code: types.CodeType, new_code: types.CodeType) -> None:
-    if not _compiling:
-        return
-    entry, frame = _compiling[-1]
-    for name in new_code.co_names:
-        resume = frame.f_globals.get(name) if name.startswith("__resume_at") else None
-        if resume is not None:
-            frame_eval.always_trace(resume.__code__)
-    if entry.code() is code:
-        entry.rewritten = weakref.ref(new_code)
-        _entry_of_code[new_code] = entry
-
-
-# By identity: code objects compare by content, and two resume functions may be equal.
-_entry_of_code: MutableMapping[types.CodeType, FrameEntry] = WeakIdKeyDictionary()
-
-
-def entry_of_rewritten(code: types.CodeType) -> FrameEntry | None:
-    """The frame whose rewritten code this is."""
-    return _entry_of_code.get(code)
-
-
+@dataclass(eq=False)
 class FrameListener:
     """Dynamo's frame callback: times each compile and records it.
 
     ``reuse`` takes its place where torch's stance is that nothing new is compiled.
     """
 
-    def __init__(
-        self,
-        callback: Any,
-        compiler: Any,
-        *,
-        reuse: Any,
-        fullgraph: bool = False,
-        names: HiddenNames | None = None,
-    ) -> None:
-        self._callback = callback
-        self._compiler = compiler
-        self._reuse = reuse
-        self._fullgraph = fullgraph
-        self._names = names
-        frame_eval.backend_identity(self, compiler)
+    callback: Any
+    compiler: Any
+    reuse: Any
+    fullgraph: bool = False
+    names: HiddenNames | None = None
+
+    def __post_init__(self) -> None:
+        frame_eval.backend_identity(self, self.compiler)
 
     def __call__(self, frame: Any, cache: Any, state: Any) -> Any:
         """Compile one frame, unless a torch setting forbids it (the signature is Dynamo's)."""
@@ -116,42 +63,42 @@ class FrameListener:
         # What calls the frame called this, too: a frame that has not begun has no outer.
         caller = sys._getframe(1).f_code  # noqa: SLF001 - as documented
         if is_plain(frame.f_code) or python_libraries.follows(frame.f_code, caller):
-            return frame_eval.skip_permanently()
+            return frame_answers.skip_permanently()
         if _stays_python(frame.f_code, module, run):
             # Not for good: the user's own torch.compile of this code is to find what it always has.
-            return frame_eval.run_eagerly_once(callees_too=False)
-        if module is None and frame_eval.is_library_code(frame.f_code, frame):
-            return self._callback(frame, cache, state)
+            return frame_answers.run_eagerly_once(callees_too=False)
+        if module is None and traced_frames.is_library_code(frame.f_code, frame):
+            return self.callback(frame, cache, state)
         if instead := self._kept_out(run):
             return instead(frame, cache, state)
         with (
             first_run.current().working(frame.f_code.co_qualname.replace("<module>", "the cell")),
             Listening(),
-            frame_eval.compile_lock,
+            compile_settings.compile_lock,
             active_modes.ended_where_it_raises(),
         ):
-            if frame_eval.has_nothing_to_trace(frame):
-                return frame_eval.skip_permanently()
+            if traced_frames.has_nothing_to_trace(frame):
+                return frame_answers.skip_permanently()
             with stored_values.let_go_of_the_new():
                 return self._interruptible(frame, cache, state, run, module)
 
     def _kept_out(self, run: RunLog) -> Callable[[Any, Any, Any], Any] | None:
         """The callback in this one's place where nothing is to be compiled; and record why."""
-        if switch := frame_eval.switched_off(self._callback):
+        if switch := frame_eval.switched_off(self.callback):
             run.fallbacks[capture_disabled.switched_off(switch)] = None
-            return frame_eval.skip_recursively_once
+            return frame_answers.skip_recursively_once
         if who := active_modes.tracing_mode_name():
             run.fallbacks[capture_disabled.observed(who)] = None
-            return frame_eval.skip_recursively_once
+            return frame_answers.skip_recursively_once
         if first_run.current().used_up():
             run.fallbacks[capture_disabled.used_up(first_run.current())] = None
-            return frame_eval.compile_nothing_once
+            return frame_answers.compile_nothing_once
         stance = frame_eval.stance()
         if stance == "eager_on_recompile":
             run.fallbacks[capture_disabled.REUSED_ONLY] = None
-            return self._reuse  # type: ignore[no-any-return]
+            return self.reuse  # type: ignore[no-any-return]
         if stance == "fail_on_recompile":
-            return functools.partial(frame_eval.refuse_recompile, self)
+            return functools.partial(frame_answers.refuse_recompile, self)
         return None
 
     def _interruptible(self, frame: Any, cache: Any, state: Any, run: RunLog, module: Any) -> Any:
@@ -159,7 +106,7 @@ class FrameListener:
         try:
             return self._compile(frame, cache, state, run, module)
         except KeyboardInterrupt as error:
-            line = frame_eval.line_traced(error, code)
+            line = traced_frames.line_traced(error, code)
             is_cells = (original_function(code.co_name), code.co_filename) == (
                 "<module>",
                 run.cell_file,
@@ -168,7 +115,7 @@ class FrameListener:
                 raise
             # As in a plain cell, the lines above have run by then, and their names are bound.
             raise_at(line, code, error)
-            return frame_eval.skip_recursively_once(frame, cache, state)
+            return frame_answers.skip_recursively_once(frame, cache, state)
 
     def _compile(self, frame: Any, cache: Any, state: Any, run: RunLog, module: Any) -> Any:
         code = frame.f_code
@@ -178,15 +125,15 @@ class FrameListener:
             code.co_name, container=weakref.ref(module) if module is not None else None,
         )  # fmt: skip
         breaks, metrics = compile_metrics.graph_breaks_from_now(), compile_metrics.latest_metrics()
-        _compiling.append((entry, frame))
+        compiling.frames.append((entry, frame))
         run.on_progress(f"capturing {entry.title}")
         started = entry.started = time.perf_counter()
         divided, interrupted, python = False, False, None
         watch_changed()
         try:
-            divide_turn(frame, self._compiler)
+            divide_turn(frame, self.compiler)
             result, python = self._converted(frame, cache, state, breaks)
-            if not (self._fullgraph or python):
+            if not (self.fullgraph or python):
                 divide(entry, metrics, breaks())
         except SplitBlockError as why:
             divided = True
@@ -198,22 +145,22 @@ class FrameListener:
         except Exception as error:
             interrupted = interruption(error) is not None
             pass_on(error)
-            if self._fullgraph:
-                if not frame_eval.is_users_own(error):
+            if self.fullgraph:
+                if not frame_answers.is_users_own(error):
                     raise
                 run.refused = error
             # The user's own error, met while tracing: eager raises it again, from its line.
             entry.outcome, entry.raised = "failed", (type(error).__name__, str(error))
             entry.reason = ": ".join(entry.raised)
-            result = frame_eval.run_eagerly_once(callees_too=False)
+            result = frame_answers.run_eagerly_once(callees_too=False)
         finally:
-            _compiling.pop()
+            compiling.frames.pop()
             run.on_progress("")
             entry.seconds = time.perf_counter() - started
             entry.inlined_functions = calls.take_traced()
             code_cache.unmark_static(entry.static_marks)
             newest = compile_metrics.latest_metrics()
-            if (divided or newest is not metrics) and not _compiling:
+            if (divided or newest is not metrics) and not compiling.frames:
                 run.compile_seconds += entry.seconds
             # A container that is not captured is as in a plain call; its layers may be.
             left = module is not None and entry.rewritten is None
@@ -223,30 +170,30 @@ class FrameListener:
             guard_watched(code, guards)
         elif module is not None:
             containers.leave_to_python(module)
-            return frame_eval.run_eagerly_once(callees_too=False)
+            return frame_answers.run_eagerly_once(callees_too=False)
         return result
 
     def _converted(
         self, frame: Any, cache: Any, state: Any, breaks: Callable[[], Sequence[Any]]
     ) -> tuple[Any, calls.StaysPythonError | None]:
         """Dynamo's answer for a frame, or ours and why it stays Python."""
-        convert = self._callback
-        if not self._fullgraph:
-            convert = functools.partial(frame_eval.convert, convert)
+        convert = self.callback
+        if not self.fullgraph:
+            convert = functools.partial(frame_answers.convert, convert)
         try:
             with self._surroundings(frame):
                 result = convert(frame, cache, state)
             # The compiler has asked already, unless there was nothing to compile.
-            if (found := breaks()) and not _compiling[-1][0].graphs:
-                note_break(found[0].user_stack)
+            if (found := breaks()) and not compiling.frames[-1][0].graphs:
+                compiling.note_break(found[0].user_stack)
         except calls.StaysPythonError as met:
             return self._left_to_python(frame, met), met
         return result, None
 
     def _left_to_python(self, frame: Any, met: calls.StaysPythonError) -> Any:
         """Answer for a frame that stays Python; loops of a cell go on by turns."""
-        if self._fullgraph:
-            return frame_eval.skip_recursively_once(frame, None, None)
+        if self.fullgraph:
+            return frame_answers.skip_recursively_once(frame, None, None)
         block = block_of(frame.f_code)
         line = next((s.lineno for s in met.stack if s.filename == frame.f_code.co_filename), 0)
         if not met.once:
@@ -256,17 +203,17 @@ class FrameListener:
                 raise SplitBlockError(block, line)
             begun = frame.f_code
             # As in `__call__`.
-            outer = sys._getframe(4).f_code  # noqa: SLF001 - as documented
-            if met.looker is begun and (caller := entry_of_rewritten(outer)):
-                caller.fell_back("", f"{met.message}{TOO_LATE}", met.remedy)
+            outer = sys._getframe(5).f_code  # noqa: SLF001 - as documented
+            if met.looker is begun and (caller := compiling.entry_of_rewritten(outer)):
+                caller.fell_back("", f"{met.message}{capture_failures.TOO_LATE}", met.remedy)
                 begun = caller.code()
             if (origin := code_cache.users_code(begun)) and block_of(origin) is None:
                 # Of what has begun, names are missing by now; its next call has them all.
-                frame_eval.leave_to_python(origin)
-            return frame_eval.skip_permanently()
+                frame_answers.leave_to_python(origin)
+            return frame_answers.skip_permanently()
         if block is not None and block.has_loop_from(line):
             block.split_at_break(met.stack)
-        return frame_eval.run_eagerly_once(callees_too=False)
+        return frame_answers.run_eagerly_once(callees_too=False)
 
     @contextlib.contextmanager
     def _surroundings(self, frame: types.FrameType) -> Iterator[None]:
@@ -275,13 +222,13 @@ class FrameListener:
         No other thread compiles meanwhile: what is put back must be what was found.
         """
         with (
-            frame_eval.compile_lock,
-            frame_eval.heard_bytecode(_note_bytecode),
-            compile_settings.capture_settings(**regions.own_limit(frame.f_code, self._compiler)),
+            compile_settings.compile_lock,
+            compile_settings.heard_bytecode(compiling.note_bytecode),
+            compile_settings.capture_settings(**regions.own_limit(frame.f_code, self.compiler)),
             registry.traced_our_way(),
             compile_settings.quiet_logs(),
-            frame_eval.traced_for_its_names(frame),
-            self._names.watching(frame.f_globals) if self._names else contextlib.nullcontext(),
+            traced_frames.traced_for_its_names(frame),
+            self.names.watching(frame.f_globals) if self.names else contextlib.nullcontext(),
         ):
             yield
 
@@ -306,70 +253,13 @@ def _finish(
     python: calls.StaysPythonError | None,
 ) -> None:
     entry.id = str(metrics.compile_id)
-    entry.breaks += graph_breaks(breaks, run)
+    entry.breaks += capture_failures.graph_breaks(breaks, run)
     if python is not None:
-        note_python(entry, python, run)
+        capture_failures.note_python(entry, python, run)
     elif metrics.fail_type:
-        note_failure(entry, metrics, run)
+        capture_failures.note_failure(entry, metrics, run)
     elif entry.raised is not None:
         entry.fell_back(*entry.raised)
     elif entry.rewritten is None:
         entry.outcome, entry.reason = "skipped", "nothing in it can be compiled"
     run.compiled.append(entry)
-
-
-def note_guards(guards: Any) -> None:
-    """Dynamo's ``guard_export_fn``."""
-    entry, run = frame_being_compiled(), active_run()
-    if entry is not None:
-        frame = compile_metrics.current_compile_id()
-        cell_file = run.cell_file if run else None
-        named = _argument_names(_compiling[-1][1])
-        note_classes(_compiling[-1][1].f_code, guards)
-        distinct: dict[Guard, Guard] = {}
-        for each in sorted(guards):
-            record = guard_record(frame, each, cell_file, entry.input_shapes, named)
-            distinct.setdefault(dataclasses.replace(record, line=None), record)
-        entry.guards = tuple(distinct.values())
-
-
-def note_guard_failure(failure: Any) -> None:
-    """Dynamo's ``guard_fail_fn``: called for a frame that is compiled again."""
-    run = active_run()
-    if run is None or not _compiling:
-        return
-    entry, frame = _compiling[-1]
-    # Called once for each compiled version that did not fit, the newest first.
-    # Another backend's code is not a version that could have fitted.
-    if entry.guard_failed or "BACKEND_MATCH" in failure.reason:
-        return
-    entry.guard_failed = True
-    note_miss(run, frame, failure.reason, entry)
-
-
-def note_miss(run: RunLog, frame: Any, reason: str, entry: FrameEntry | None) -> None:
-    """Record why no compiled version of ``frame`` fits; ``entry`` is it where it is compiled."""
-    code = frame.f_code
-    name = original_function(code.co_name)
-    run.add_recompile(
-        recompile_record(
-            compile_metrics.current_compile_id(),
-            name,
-            reason,
-            {"L": frame.f_locals, "G": frame.f_globals},
-            source_line(code.co_filename, code.co_firstlineno, name, run.cell_file),
-            prevented=entry is None,
-            cell_file=run.cell_file,
-            arguments=_argument_names(frame),
-            resumed=name != code.co_name,
-        ),
-        entry,
-    )
-
-
-def _argument_names(frame: Any) -> tuple[str, ...]:
-    """The names of a wrapped function's or module's arguments, in their order."""
-    called = frame_eval.wrapped_by(frame)
-    with contextlib.suppress(TypeError, ValueError):
-        return tuple(inspect.signature(getattr(called, "forward", called)).parameters)  # type: ignore[arg-type]
-    return ()

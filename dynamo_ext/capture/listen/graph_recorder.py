@@ -18,20 +18,19 @@ from dynamo_ext.backends import effects, journal
 from dynamo_ext.backends.base import CompilerFn
 from dynamo_ext.backends.pipeline.checkpointing import as_captured
 from dynamo_ext.backends.pipeline.graph_call import GraphCall
-from dynamo_ext.capture.cells.block import FinishedError, block_of
+from dynamo_ext.capture.code.block import FinishedError, block_of
+from dynamo_ext.capture.events import capture_disabled
+from dynamo_ext.capture.events.graphs import last_line, operation_table
 from dynamo_ext.capture.listen import (
+    compiling,
     double_backward,
     eager_replay,
-    frame_listener,
     run_log,
     small_graphs,
 )
 from dynamo_ext.capture.listen.backward_time import follow
+from dynamo_ext.capture.listen.capture_failures import graph_breaks
 from dynamo_ext.capture.listen.run_log import FrameEntry, GraphEntry
-from dynamo_ext.capture.report import capture_disabled
-from dynamo_ext.capture.report.breaks import graph_break, in_users_words
-from dynamo_ext.capture.report.graphs import last_line, operation_table
-from dynamo_ext.capture.report.source_lines import from_summaries, users_line
 from dynamo_ext.capture.torch_private import active_modes, code_cache, compile_metrics, frame_eval
 from dynamo_ext.formatting import count
 
@@ -50,20 +49,17 @@ class RecordedCompiler:
         # Written now: a `forward` taken before is slower, and prints the code where it raises.
         _ = graph.code
         run = run_log.active_run()
-        frame = frame_listener.frame_being_compiled()
+        frame = compiling.frame_being_compiled()
         if run is None or frame is None:
             return self.compiler(graph, inputs)
-        cell_file = run.cell_file
         cut = getattr(graph, "compile_subgraph_reason", None)
         ended_by = None
         if cut is not None and cut.graph_break:
-            frame_listener.note_break(cut.user_stack)
+            compiling.note_break(cut.user_stack)
             if (block := block_of(frame.code())) is not None:
                 block.split_at_break(cut.user_stack, last_line(graph, frame.file))
-            stack = from_summaries(cut.user_stack, cell_file)
-            text = in_users_words(cut.reason, cell_file)
-            ended_by = graph_break(text, users_line(stack), stack)
-        operations = operation_table(graph, cell_file)
+            [ended_by] = graph_breaks([cut], run)
+        operations = operation_table(graph, run.cell_file)
         size = count(len(operations), "operation")
         title = f"graph {len(run.calls) + 1} ({size} of {frame.title})"
         entry = GraphEntry(
@@ -141,7 +137,7 @@ def _observed(eager: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 def _raise_from_users_line() -> None:
     outer = traceback.walk_stack(sys._getframe(1))  # noqa: SLF001 - what called the failing graph
     for frame, _ in itertools.islice(outer, _OUTER_FRAMES):
-        found: FrameEntry | None = frame_listener.entry_of_rewritten(frame.f_code)
+        found: FrameEntry | None = compiling.entry_of_rewritten(frame.f_code)
         original = found.code() if found else None
         if original is not None:
             if code_cache.draws_first(frame.f_code):

@@ -8,13 +8,12 @@ import types
 
 from torch.utils.weak import WeakIdKeyDictionary
 
-from dynamo_ext.capture.report.source_lines import is_library
+from dynamo_ext.capture.code.source_lines import is_library
 from dynamo_ext.capture.torch_private import code_cache
-from dynamo_ext.capture.torch_private.patches.registry import learned
 
 # By identity: some code that Dynamo makes has no hash.
 _in_python = WeakIdKeyDictionary()
-learned.append(_in_python)
+code_cache.learned.append(_in_python)
 
 
 def note(code: types.CodeType) -> None:

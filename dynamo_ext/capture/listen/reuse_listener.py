@@ -1,27 +1,30 @@
 """Listens under ``run``: what was compiled is used, what does not fit is counted."""
 
 import weakref
+from dataclasses import dataclass
 from typing import Any
 
-from dynamo_ext.capture.cells.block import is_plain
-from dynamo_ext.capture.listen import frame_listener, run_log
-from dynamo_ext.capture.report.source_lines import original_function
-from dynamo_ext.capture.torch_private import code_cache, frame_eval
+from dynamo_ext.capture.code.block import is_plain
+from dynamo_ext.capture.code.source_lines import original_function
+from dynamo_ext.capture.listen import compiling, run_log
+from dynamo_ext.capture.torch_private import code_cache, frame_answers, frame_eval, traced_frames
 
 
+@dataclass(eq=False)
 class ReuseListener:
     """The frame callback of ``run``, called for frames that no compiled version fits."""
 
-    def __init__(self, compiler: Any) -> None:
-        self._compiler = compiler
-        frame_eval.backend_identity(self, compiler)
+    compiler: Any
+
+    def __post_init__(self) -> None:
+        frame_eval.backend_identity(self, self.compiler)
 
     def __call__(self, frame: Any, cache: Any, state: Any) -> Any:  # noqa: ARG002
         """Let the frame run eagerly, and say so."""
         run, code = run_log.active_run(), frame.f_code
-        if run is None or is_plain(code) or frame_eval.is_library_code(code, frame):
-            return frame_eval.skip_permanently()
-        versions, reasons = code_cache.recompile_reasons(frame, self._compiler)
+        if run is None or is_plain(code) or traced_frames.is_library_code(code, frame):
+            return frame_answers.skip_permanently()
+        versions, reasons = code_cache.recompile_reasons(frame, self.compiler)
         in_cell = code.co_filename == run.cell_file and code.co_name == "<module>"
         if versions or in_cell:
             reason = (
@@ -35,5 +38,5 @@ class ReuseListener:
                 "", *key, weakref.ref(code), outcome="eager", reason=reason
             )
             if reasons:
-                frame_listener.note_miss(run, frame, reasons[0], None)
-        return frame_eval.run_eagerly_once(callees_too=not in_cell)
+                compiling.note_miss(run, frame, reasons[0], None)
+        return frame_answers.run_eagerly_once(callees_too=not in_cell)

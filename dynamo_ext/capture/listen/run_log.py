@@ -7,15 +7,15 @@ nothing has a full report. A ``RunLog`` lives for one run.
 from __future__ import annotations
 
 import dataclasses
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from torch.fx import GraphModule
 
-from dynamo_ext.capture.report import capture_disabled
+from dynamo_ext.capture.events import capture_disabled
 from dynamo_ext.capture.torch_private import frame_eval
 from dynamo_ext.records.capture import GraphBreak, Guard, LoopTurns, Recompile
 from dynamo_ext.records.graph import Operation
@@ -148,6 +148,7 @@ AfterGraphCall = Callable[
 """Called after each graph's call, with what was called: calls it again where that has no effect."""
 
 
+@dataclass(eq=False, kw_only=True)
 class RunLog:
     """What happened between two moments, on one thread and those it starts (autograd's).
 
@@ -158,34 +159,25 @@ class RunLog:
     frame or graph. ``paired_seconds`` are those of the calls made for ``GraphEntry.pairs``.
     """
 
-    def __init__(
-        self,
-        *,
-        cell_file: str | None = None,
-        on_progress: Callable[[str], object] | None = None,
-        on_graph_call: OnGraphCall | None = None,
-        after_graph_call: AfterGraphCall | None = None,
-        codes: Sequence[types.CodeType] = (),
-    ) -> None:
-        self.cell_file = cell_file
-        self.codes = codes
-        self.on_graph_call = on_graph_call
-        self.after_graph_call = after_graph_call or (lambda *_: None)
-        self.paired_seconds = 0.0
-        self.on_progress = on_progress or (lambda _: None)
-        self.on_doing: Callable[[str], object] | None = None
-        self.calls: dict[GraphEntry, GraphCalls] = {}
-        self.compiled: list[FrameEntry] = []
-        self.recompiles: dict[tuple[str, ...], Recompile] = {}
-        self.recompiled: dict[tuple[str, ...], list[FrameEntry]] = {}
-        self.eager_frames: dict[tuple[str, str, int], FrameEntry] = {}
-        self.started = 0.0
-        self.compile_seconds = 0.0
-        self.refused: Exception | None = None
-        self.condition_breaks: dict[GraphBreak, None] = {}
-        self.fallbacks: dict[Fallback, None] = {}
-        self.turns: dict[int, LoopTurns] = {}
-        self.lock = threading.Lock()
+    cell_file: str | None = None
+    codes: Sequence[types.CodeType] = ()
+    on_progress: Callable[[str], object] = lambda _: None
+    on_doing: Callable[[str], object] | None = None
+    on_graph_call: OnGraphCall | None = None
+    after_graph_call: AfterGraphCall = lambda *_: None
+    paired_seconds: float = 0.0
+    calls: dict[GraphEntry, GraphCalls] = field(default_factory=dict)
+    compiled: list[FrameEntry] = field(default_factory=list)
+    recompiles: dict[tuple[str, ...], Recompile] = field(default_factory=dict)
+    recompiled: dict[tuple[str, ...], list[FrameEntry]] = field(default_factory=dict)
+    eager_frames: dict[tuple[str, str, int], FrameEntry] = field(default_factory=dict)
+    started: float = 0.0
+    compile_seconds: float = 0.0
+    refused: Exception | None = None
+    condition_breaks: dict[GraphBreak, None] = field(default_factory=dict)
+    fallbacks: dict[Fallback, None] = field(default_factory=dict)
+    turns: dict[int, LoopTurns] = field(default_factory=dict)
+    lock: Lock = field(default_factory=Lock)
 
     def calls_of(self, entry: GraphEntry) -> GraphCalls:
         """The counter of a graph, begun where this run has not met it yet."""

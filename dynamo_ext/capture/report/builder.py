@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from dynamo_ext.backends.journal import Journal, subject_of
+from dynamo_ext.capture.code.source_lines import users_line
+from dynamo_ext.capture.events import capture_disabled
 from dynamo_ext.capture.listen.run_log import FrameEntry, GraphEntry, RunLog
-from dynamo_ext.capture.report import capture_disabled
 from dynamo_ext.capture.report.distinct_breaks import DistinctBreaks
-from dynamo_ext.capture.report.source_lines import users_line
-from dynamo_ext.capture.report.surroundings import users_functions
+from dynamo_ext.capture.report.functions import users_functions
 from dynamo_ext.records.capture import Bytecode, Frame, GraphBreak, Guard
 from dynamo_ext.records.common import SourceLine
 from dynamo_ext.records.graph import Graph, Operation

@@ -136,23 +136,33 @@ def _forget_guards(gone: Sequence[Any]) -> None:
             finalizer.detach()
 
 
+learned: list[Any] = []
+"""Weak tables of what captures teach about code, and later ones of that code act on."""
+
+
 @contextlib.contextmanager
 def nothing_known() -> Iterator[None]:
     """A block in which Dynamo makes the rests of functions again, and knows no sizes that changed.
 
-    Afterwards all is as it was. The caller holds no lock: other threads that compile meanwhile
-    learn nothing that stays.
+    The tables of ``learned`` are empty in it. Afterwards all is as it was. The caller holds no
+    lock: other threads that compile meanwhile learn nothing that stays.
     """
     look_again()
     rests, sizes = ContinueExecutionCache, pgo._CODE_STATE
     held = rests.cache, rests.generated_code_metadata
+    lessons = [table.copy() for table in learned]
     try:
         rests.cache, rests.generated_code_metadata = (type(table)() for table in held)
         pgo._CODE_STATE = defaultdict(pgo.CodeState)
+        for table in learned:
+            table.clear()
         yield
     finally:
         rests.cache, rests.generated_code_metadata = held
         pgo._CODE_STATE = sizes
+        for table, before in zip(learned, lessons, strict=True):
+            table.clear()
+            table.update(before)
 
 
 def move_cleanup(names: AbstractSet[str], source: dict[str, Any], target: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Dynamo's settings and logs, for as long as a frame of ours compiles."""
+"""Dynamo's lock, settings and logs, for as long as a frame of ours compiles."""
 
 import contextlib
 import logging
@@ -10,6 +10,14 @@ from typing import Any
 
 import torch
 import torch._dynamo as dynamo
+from torch._dynamo import convert_frame
+
+compile_lock = convert_frame.compile_lock
+"""What torch itself holds while a frame compiles; a thread may take it again."""
+
+
+heard_bytecode = convert_frame.register_bytecode_hook
+"""A block in which a hook gets the code of each frame that is compiled, and what it became."""
 
 
 def capture_settings(**more: Any) -> contextlib.AbstractContextManager[Any]:

@@ -12,7 +12,6 @@ from typing import Any
 from torch._dynamo import eval_frame
 
 from dynamo_ext.capture.torch_private import code_cache, frame_eval
-from dynamo_ext.capture.torch_private.patches import registry
 
 _NONE = -1
 """Torch's number of what is in no region."""
@@ -53,7 +52,7 @@ def alone(compiler: Any, compiled: Callable[[], Iterable[types.CodeType | None]]
     region = new_region()
     outer = _enter(region)
     try:
-        with code_cache.nothing_known(), registry.nothing_learned():
+        with code_cache.nothing_known():
             yield
     finally:
         _enter(outer)

@@ -25,7 +25,7 @@ from dynamo_ext import __version__
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.options import resolve
-from dynamo_ext.capture.report.source_lines import is_library
+from dynamo_ext.capture.code.source_lines import is_library
 from dynamo_ext.measure.candidate_run import one_line
 from dynamo_ext.measure.candidates import Candidate
 from dynamo_ext.measure.remote.tasks import Task, remember_source

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
-from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
-from dynamo_ext.capture.cells.function_code import codes_within
 from dynamo_ext.capture.cells.program import CellProgram
+from dynamo_ext.capture.code.dynamo_globals import HiddenNames
+from dynamo_ext.capture.code.function_code import codes_within
 from dynamo_ext.errors import OptionError
 from dynamo_ext.measure.workload import CellWorkload, FunctionWorkload, Workload, title_of
 from dynamo_ext.records.common import CodeBlock

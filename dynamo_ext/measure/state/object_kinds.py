@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from dynamo_ext.capture.report.source_lines import is_library
+from dynamo_ext.capture.code.source_lines import is_library
 
 _PLAIN: tuple[Any, ...] = (
     *(type(None), bool, int, float, complex, str, bytes, range, slice, type(Ellipsis)),

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from dynamo_ext.capture.cells.tensor_reachability import names_read
-from dynamo_ext.capture.report.source_lines import is_library
+from dynamo_ext.capture.code.source_lines import is_library
+from dynamo_ext.capture.code.tensor_reachability import names_read
 from dynamo_ext.formatting import article, step_to
 from dynamo_ext.measure.state.object_kinds import (
     WEAK,

@@ -10,7 +10,7 @@ import torch
 
 import dynamo_ext
 from dynamo_ext.analysis.guards import condition
-from dynamo_ext.capture.torch_private import frame_eval
+from dynamo_ext.capture.torch_private import frame_answers
 from tests.needs import captures_less
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ def test_with_fullgraph_an_error_of_the_user_is_the_users(
 def test_with_fullgraph_what_eager_does_not_raise_is_raised_after_all(
     cells: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(frame_eval, "is_users_own", lambda _: True)
+    monkeypatch.setattr(frame_answers, "is_users_own", lambda _: True)
     ran, _ = cells.failed("print(x)\ny = x * 2", "-b eager --fullgraph")
     assert type(ran.error).__name__ == "Unsupported"
     cells.report("z = x * 2", "-b eager --fullgraph")

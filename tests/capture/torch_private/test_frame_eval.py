@@ -10,11 +10,7 @@ import pytest
 import torch
 
 import dynamo_ext
-from dynamo_ext.capture.torch_private import (
-    code_cache,
-    compile_settings,
-    frame_eval,
-)
+from dynamo_ext.capture.torch_private import code_cache, compile_settings, frame_eval, traced_frames
 
 
 def test_quiet_logs_hold_for_the_block_only(caplog: pytest.LogCaptureFixture) -> None:
@@ -89,8 +85,8 @@ def test_versions_are_counted_and_forgotten() -> None:
 
 
 def test_library_code_is_told_from_the_users() -> None:
-    assert frame_eval.is_library_code(torch.compile.__code__)
-    assert not frame_eval.is_library_code(test_library_code_is_told_from_the_users.__code__)
+    assert traced_frames.is_library_code(torch.compile.__code__)
+    assert not traced_frames.is_library_code(test_library_code_is_told_from_the_users.__code__)
 
 
 @pytest.mark.skipif(

@@ -9,17 +9,17 @@ from typing import Any, NoReturn
 
 import torch
 from torch._dynamo import symbolic_convert
-from torch._dynamo.exc import unimplemented
 from torch._dynamo.symbolic_convert import InliningInstructionTranslator, InstructionTranslator
 from torch._dynamo.variables.dicts import ConstDictVariable
 from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
 from torch._guards import TracingContext
 from torch.nn.modules.lazy import LazyModuleMixin
 
-from dynamo_ext.capture.cells import frame_looks
-from dynamo_ext.capture.report.breaks import ABOUT_COMPILING
+from dynamo_ext.capture.code import frame_looks
 from dynamo_ext.capture.torch_private.patches import generators
 from dynamo_ext.capture.torch_private.patches.registry import (
+    ABOUT_COMPILING,
+    end_graph,
     first_given,
     inliners,
     patches,
@@ -45,11 +45,11 @@ def build_inline_tracer(
     """Refuse coroutines, whose body upstream runs at the call, and generators that leave."""
     code = function.get_code()
     if code.co_flags & inspect.CO_COROUTINE:
-        unimplemented(
-            gb_type="Call of an async function",
-            context=code.co_qualname,
-            explanation="Calling an async function makes a coroutine, which is not compiled.",
-            hints=["Await it outside of the compiled code."],
+        end_graph(
+            "Call of an async function",
+            code.co_qualname,
+            "Calling an async function makes a coroutine, which is not compiled.",
+            "Await it outside of the compiled code.",
         )
     generators.prepare(parent, function)
     made = first_given(inliners, upstream, parent, function, *args, **options)
@@ -64,11 +64,11 @@ def merge_keywords(upstream: Callable[..., Any], tx: Any, inst: Any) -> Any:
     before = [len(each.items) for each in (given, known) if isinstance(each, ConstDictVariable)]
     result = upstream(tx, inst)
     if len(before) > 1 and len(known.items) < sum(before):
-        unimplemented(
-            gb_type="Call with a keyword that is given twice",
-            context=str(given),
-            explanation="A keyword of the call is given twice, which Python refuses.",
-            hints=["Give each keyword once."],
+        end_graph(
+            "Call with a keyword that is given twice",
+            str(given),
+            "A keyword of the call is given twice, which Python refuses.",
+            "Give each keyword once.",
         )
     return result
 
@@ -140,10 +140,10 @@ def is_forbidden(upstream: Callable[..., bool], function: Any) -> bool:
         keep_names(looker, TracingContext.extract_stack())
     if upstream(function):
         name = getattr(function, "__name__", repr(function))
-        unimplemented(
-            gb_type=ABOUT_COMPILING,
-            context=name,
-            explanation=f"`{name}` sets how torch compiles, and is not compiled itself.",
-            hints=[f"Call `{name}` before the compiled code."],
+        end_graph(
+            ABOUT_COMPILING,
+            name,
+            f"`{name}` sets how torch compiles, and is not compiled itself.",
+            f"Call `{name}` before the compiled code.",
         )
     return False

@@ -13,7 +13,8 @@ import torch
 from torch._dynamo import eval_frame, trace_rules
 from torch._dynamo.types import FrameAction, FrameExecStrategy
 
-from dynamo_ext.capture.torch_private.patches.registry import learned, patches
+from dynamo_ext.capture.torch_private.code_cache import learned
+from dynamo_ext.capture.torch_private.patches.registry import patches
 
 _CONTAINERS = (
     torch.nn.Sequential,

@@ -17,15 +17,14 @@ from torch._dynamo.variables.functions import (
     LocalGeneratorObjectVariable,
 )
 
-from dynamo_ext.capture.cells.block import block_of
-from dynamo_ext.capture.torch_private import code_cache, frame_eval
-from dynamo_ext.capture.torch_private.patches.registry import learned
+from dynamo_ext.capture.code.block import block_of
+from dynamo_ext.capture.torch_private import code_cache, traced_frames
 
 _Place = tuple[str, int, str, int | None]
 
 _leaving: weakref.WeakKeyDictionary[types.CodeType, set[_Place]] = weakref.WeakKeyDictionary()
 """By the code of a frame, where it makes generators that leave it."""
-learned.append(_leaving)
+code_cache.learned.append(_leaving)
 
 GIVE_A_LIST = (
     "Give a list in its place, as in SGD(list(model.parameters())), or build the optimizer before "
@@ -37,7 +36,7 @@ USE_IT_UP = "Use it up where it is made, as list() and sum() do, to have it capt
 class _Manager(ContextlibContextManagerLocalGeneratorObjectVariable):
     # Upstream walks through the globals of a generator that a break finds under way, as if they
     # were variables of its own, and never ends where one holds itself. Builtins do, once names of
-    # Dynamo's wait among them (capture/cells/dynamo_globals.py).
+    # Dynamo's wait among them (capture/code/dynamo_globals.py).
     _nonvar_fields = {  # noqa: RUF012 - torch's own form
         "f_globals",
         *ContextlibContextManagerLocalGeneratorObjectVariable._nonvar_fields,
@@ -96,7 +95,7 @@ def prepare(tx: Any, function: Any) -> None:
 
 
 def _refuse(root: Any, code: types.CodeType) -> NoReturn:
-    of_torch = frame_eval.is_library_code(code)
+    of_torch = traced_frames.is_library_code(code)
     unimplemented(
         gb_type="A generator that leaves the compiled code",
         context=code.co_qualname,

@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar, NoReturn
 
-from torch._dynamo.exc import unimplemented
 from torch._dynamo.guards import GuardBuilder
 from torch._dynamo.variables.base import VariableTracker
 from torch._dynamo.variables.misc import GetAttrVariable
 
-from dynamo_ext.capture.cells.block import block_of
-from dynamo_ext.capture.torch_private.patches.registry import learned, wrappers
+from dynamo_ext.capture.code.block import block_of
+from dynamo_ext.capture.torch_private.code_cache import learned
+from dynamo_ext.capture.torch_private.patches.registry import end_graph, wrappers
 
 _lengths: weakref.WeakKeyDictionary[types.CodeType, dict[str, list[int]]]
 _lengths = weakref.WeakKeyDictionary()
@@ -58,7 +58,7 @@ class Carried(VariableTracker):
 
     def refuse(self, *_: Any, **__: Any) -> NoReturn:
         """End the graph, so that Python does what was asked for."""
-        unimplemented(gb_type=self.about, context="", explanation=self.why, hints=[self.remedy])
+        end_graph(self.about, "", self.why, self.remedy)
 
 
 @wrappers.append

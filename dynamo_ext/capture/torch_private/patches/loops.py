@@ -17,20 +17,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch._dynamo.exc import unimplemented
 from torch._dynamo.variables.lists import BaseListVariable, RangeVariable
 from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
 from torch._dynamo.variables.tensor import TensorVariable
 from torch._guards import TracingContext
 from torch.utils.weak import WeakIdKeyDictionary
 
-from dynamo_ext.capture.cells.block import block_of
-from dynamo_ext.capture.report.breaks import LOOP
-from dynamo_ext.capture.torch_private.code_cache import users_code
+from dynamo_ext.capture.code.block import block_of
+from dynamo_ext.capture.torch_private.code_cache import learned, users_code
 from dynamo_ext.capture.torch_private.patches.calls import StaysPythonError
 from dynamo_ext.capture.torch_private.patches.registry import (
+    end_graph,
     inliners,
-    learned,
     patches_instruction,
 )
 
@@ -111,7 +109,7 @@ REMEDY = "Put what a turn does into a function, which is then captured by itself
 
 
 def _refuse(code: types.CodeType, message: str) -> None:
-    unimplemented(gb_type=LOOP, context=code.co_qualname, explanation=message, hints=[REMEDY])
+    end_graph("Call of a function with a loop of many turns", code.co_qualname, message, REMEDY)
 
 
 @patches_instruction(*(name for name in dis.opmap if "JUMP_BACKWARD" in name))

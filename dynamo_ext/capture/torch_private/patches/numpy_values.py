@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 from torch._dynamo.bytecode_transformation import create_call_function
-from torch._dynamo.exc import unimplemented
 from torch._dynamo.guards import GuardBuilder, install_guard
 from torch._dynamo.symbolic_convert import InstructionTranslator
 from torch._dynamo.variables.base import VariableTracker
 from torch._dynamo.variables.constant import ConstantVariable
 from torch._dynamo.variables.misc import NumpyVariable
 
-from dynamo_ext.capture.torch_private.patches.registry import Traced, wrappers
+from dynamo_ext.capture.torch_private.patches.registry import Traced, end_graph, wrappers
 from dynamo_ext.capture.torch_private.patches.values import PythonsOwn
 
 _NUMBERS = (np.float16, np.float32, np.float64, np.int8, np.int16, np.int32, np.int64)
@@ -78,11 +77,10 @@ class _NumpyValue(PythonsOwn):
         result = _computed(method, [self, *args])
         if result is None:
             # Upstream looks up the operator for the method, and the method for the operator.
-            unimplemented(
-                gb_type="attempted to trace numpy function with config.trace_numpy=False",
-                context=f"{type(self.value).__qualname__}.{name}",
-                explanation="Its operands are not all numbers that the graph knows.",
-                hints=[],
+            end_graph(
+                "attempted to trace numpy function with config.trace_numpy=False",
+                f"{type(self.value).__qualname__}.{name}",
+                "Its operands are not all numbers that the graph knows.",
             )
         return result
 

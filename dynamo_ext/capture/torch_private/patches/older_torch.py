@@ -8,7 +8,6 @@ import operator
 from collections.abc import Callable, ItemsView, KeysView, ValuesView
 from typing import Any, NoReturn
 
-from torch._dynamo.exc import unimplemented
 from torch._dynamo.source import AttrSource
 from torch._dynamo.variables import builtin
 from torch._dynamo.variables.base import ValueMutationNew, VariableTracker
@@ -20,7 +19,11 @@ from torch._dynamo.variables.lists import ListIteratorVariable, ListVariable, Tu
 from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
 from torch._dynamo.variables.user_defined import UserDefinedClassVariable, UserDefinedDictVariable
 
-from dynamo_ext.capture.torch_private.patches.registry import patches, patches_instruction
+from dynamo_ext.capture.torch_private.patches.registry import (
+    end_graph,
+    patches,
+    patches_instruction,
+)
 from dynamo_ext.capture.torch_private.patches.values import end_at_operator
 
 _IN_PLACE = {operator.imul: "__imul__", operator.ior: "__ior__"}
@@ -61,12 +64,8 @@ if not hasattr(ListVariable, "sq_inplace_repeat_impl"):
 
         def reconstruct(self, codegen: Any) -> NoReturn:  # noqa: ARG002
             """End the graph before it is made, as torch 2.13 does."""
-            unimplemented(
-                gb_type="Reconstruction failure",
-                context="an iterator over a dict or a set",
-                explanation="Torch before 2.13 gives an iterator over a tuple.",
-                hints=[],
-            )
+            why = "Torch before 2.13 gives an iterator over a tuple."
+            end_graph("Reconstruction failure", "an iterator over a dict or a set", why)
 
     # Torch 2.12 has another kind of variable for `iter`.
     @patches(getattr(builtin, "IterBuiltinVariable", BuiltinVariable), "call_function")

@@ -9,9 +9,12 @@ import functools
 import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
+from torch._dynamo.exc import unimplemented
 from torch._dynamo.symbolic_convert import InstructionTranslatorBase
+
+from dynamo_ext.capture.torch_private.code_cache import learned
 
 _Function = TypeVar("_Function", bound="Callable[..., Any]")
 
@@ -21,8 +24,10 @@ wrappers: list[Callable[..., Any]] = []
 inliners: list[Callable[..., Any]] = []
 """What traces some functions; gets what ``build_inline_tracer`` gets."""
 
-learned: list[Any] = []
-"""Weak tables of what captures teach about code, and later ones of that code act on."""
+ABOUT_COMPILING = "Call of a function that is about compiling"
+RECURRENT = "Call of a recurrent layer"
+"""The reasons of graph breaks of ours that have a kind; of the first, a function's name is the
+context."""
 
 
 class Traced:
@@ -43,22 +48,13 @@ class Traced:
         return True
 
 
+def end_graph(kind: str, context: str, why: str, *remedies: str) -> NoReturn:
+    """Have Dynamo end the graph here, by a break of this kind."""
+    unimplemented(gb_type=kind, context=context, explanation=why, hints=[*remedies])
+
+
 _patches: list[tuple[Any, str, Any]] = []
 """Owner, name, and what takes its place."""
-
-
-@contextlib.contextmanager
-def nothing_learned() -> Iterator[None]:
-    """A block in which the tables of ``learned`` are empty; afterwards they are as they were."""
-    held = [table.copy() for table in learned]
-    for table in learned:
-        table.clear()
-    try:
-        yield
-    finally:
-        for table, before in zip(learned, held, strict=True):
-            table.clear()
-            table.update(before)
 
 
 def patches(owner: Any, *names: str) -> Callable[[_Function], _Function]:

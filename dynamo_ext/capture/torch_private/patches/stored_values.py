@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
-from torch._dynamo.exc import unimplemented
 from torch._dynamo.side_effects import SideEffects
 from torch._dynamo.symbolic_convert import InstructionTranslator
 from torch._dynamo.variables.functions import BaseUserFunctionVariable
@@ -21,10 +20,10 @@ from torch._dynamo.variables.misc import NewGlobalVariable, PythonModuleVariable
 from torch._dynamo.variables.tensor import TensorVariable
 from torch._dynamo.variables.user_defined import UserDefinedClassVariable, UserDefinedObjectVariable
 
-from dynamo_ext.capture.cells.block import block_of
-from dynamo_ext.capture.cells.replaced_methods import watch
-from dynamo_ext.capture.torch_private.frame_eval import attributes
-from dynamo_ext.capture.torch_private.patches.registry import patches
+from dynamo_ext.capture.code.block import block_of
+from dynamo_ext.capture.code.replaced_methods import watch
+from dynamo_ext.capture.torch_private.patches.registry import end_graph, patches
+from dynamo_ext.capture.torch_private.traced_frames import attributes
 
 
 @patches(SideEffects, "store_attr")
@@ -40,7 +39,7 @@ def store_attr(
     """End the graph at what no other variable may see."""
     if isinstance(item, UserDefinedClassVariable):
         watch(item.value)
-        _end(
+        end_graph(
             "Assignment to a class",
             f"{item.value.__qualname__}.{name}",
             "What a class holds is seen by its objects and subclasses, too.",
@@ -48,16 +47,17 @@ def store_attr(
     if isinstance(item, PythonModuleVariable) and (
         item.value is builtins or item.value.__dict__ is _globals()
     ):
-        _end(
+        end_graph(
             "Assignment to a module whose names are looked up",
             f"{item.value.__name__}.{name}",
             "What is assigned to it is read without it, by the name alone.",
         )
     if isinstance(item, BaseUserFunctionVariable) and name in _FUNCTION_PARTS:
-        _end("Assignment to what a function is made of", name, "Torch calls what it was before.")
+        why = "Torch calls what it was before."
+        end_graph("Assignment to what a function is made of", name, why)
     if _has_finaliser(type(_held(item).get(name))):
         _set_apart()
-        _end(
+        end_graph(
             "Assignment over an object with a finaliser",
             name,
             "`__del__` of what was there runs at the assignment, if nothing else holds it.",
@@ -70,7 +70,8 @@ def store_attr(
         known = (v for v in self.id_to_variable.values() if isinstance(v, TensorVariable))
         same = next((each for each in known if each.as_proxy().node is node), None)
         if same is None:
-            _end("Assignment to what an operation in place gave", name, "It is another's, too.")
+            why = "It is another's, too."
+            end_graph("Assignment to what an operation in place gave", name, why)
         upstream(self, same, name, value, *how, **more)
 
 
@@ -110,7 +111,7 @@ def _without_calls(kind: Any) -> type:
     class NotCalled(kind):  # type: ignore[misc]
         def call_function(self, *_: Any) -> NoReturn:
             _refuse_finaliser(self.value)
-            _end(
+            end_graph(
                 "Creation of a set of one's own class",
                 self.value.__qualname__,
                 "It would be empty.",
@@ -199,7 +200,7 @@ def _globals() -> dict[str, Any]:
 def _refuse_finaliser(cls: type) -> None:
     if _has_finaliser(cls):
         _set_apart()
-        _end(
+        end_graph(
             "Creation of an object with a finaliser",
             cls.__qualname__,
             "`__del__` would run on the examples that tracing makes of it, too.",
@@ -216,7 +217,3 @@ def _set_apart() -> None:
 def _has_finaliser(cls: type) -> bool:
     # Not the metaclass's, nor what a `__getattr__` of its would give.
     return any("__del__" in vars(base) for base in cls.__mro__)
-
-
-def _end(kind: str, context: str, explanation: str) -> NoReturn:
-    unimplemented(gb_type=kind, context=context, explanation=explanation, hints=[])

@@ -7,14 +7,17 @@ from typing import Any
 import torch
 import torch._dynamo as dynamo
 from torch._dynamo.eval_frame import OptimizedModule
-from torch._dynamo.exc import unimplemented
 from torch._dynamo.variables.base import VariableTracker
 from torch._dynamo.variables.functions import BaseUserFunctionVariable, NestedUserFunctionVariable
 from torch._functorch import apis
 from torch.nn.modules import transformer
 
-from dynamo_ext.capture.report.breaks import RECURRENT
-from dynamo_ext.capture.torch_private.patches.registry import inliners, wrappers
+from dynamo_ext.capture.torch_private.patches.registry import (
+    RECURRENT,
+    end_graph,
+    inliners,
+    wrappers,
+)
 
 
 @inliners.append
@@ -90,12 +93,8 @@ def _refuse_steps(layers: Any) -> None:
     # AOTAutograd leaves out the dropout between the layers.
     lstm = lstm and not (module.training and module.dropout)
     if not dynamo.config.allow_rnn and not (lstm and _is_cut_into_layers(module)):
-        unimplemented(
-            gb_type=RECURRENT,
-            context=type(module).__name__,
-            explanation="Torch would trace every step, and so know one length only.",
-            hints=[],
-        )
+        why = "Torch would trace every step, and so know one length only."
+        end_graph(RECURRENT, type(module).__name__, why)
 
 
 def _is_cut_into_layers(layers: torch.nn.LSTM) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import torch
 import torch._dynamo as dynamo
 from torch._dynamo import variables
-from torch._dynamo.exc import raise_observed_exception, unimplemented
+from torch._dynamo.exc import raise_observed_exception
 from torch._dynamo.guards import GuardBuilder, install_guard
 from torch._dynamo.source import AttrSource, GlobalSource, LocalSource
 from torch._dynamo.symbolic_convert import InstructionTranslatorBase
@@ -24,7 +24,12 @@ from torch._dynamo.variables.tensor import SymNodeVariable, TensorVariable
 from torch._dynamo.variables.user_defined import UserDefinedClassVariable, UserDefinedObjectVariable
 
 from dynamo_ext.capture.torch_private.patches import stored_values
-from dynamo_ext.capture.torch_private.patches.registry import first_given, patches, wrappers
+from dynamo_ext.capture.torch_private.patches.registry import (
+    end_graph,
+    first_given,
+    patches,
+    wrappers,
+)
 
 
 @patches(InstructionTranslatorBase, "load_builtin")
@@ -40,12 +45,8 @@ def load_builtin(upstream: Callable[..., None], self: Any, inst: Any) -> None:
         stored = output.side_effects[self.symbolic_globals[name]]
         self.push(output.side_effects.load_global(stored, name))
     elif name not in self.f_builtins:
-        unimplemented(
-            gb_type="failed to find name in frame builtins",
-            context="",
-            explanation=f"Failed to find name `{name}` in frame's builtins.",
-            hints=[],
-        )
+        why = f"Failed to find name `{name}` in frame's builtins."
+        end_graph("failed to find name in frame builtins", "", why)
     else:
         upstream(self, inst)
 
@@ -172,12 +173,8 @@ class _Queue(DequeVariable):
 
 def end_at_operator(kind: type, name: str) -> NoReturn:
     """End the graph at an operator that changes an object of this type in place."""
-    unimplemented(
-        gb_type="Operator of a type in C",
-        context=f"{kind.__qualname__}.{name}",
-        explanation="Torch does not trace what the type does.",
-        hints=[],
-    )
+    operator, why = f"{kind.__qualname__}.{name}", "Torch does not trace what the type does."
+    end_graph("Operator of a type in C", operator, why)
 
 
 @patches(InstructionTranslatorBase, "_format_value")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dynamo_ext.capture.cells.block import Block, SplitBlockError
-from dynamo_ext.capture.cells.function_code import Origin
-from dynamo_ext.capture.cells.split_block import divide, note_division
+from dynamo_ext.capture.code.block import Block, SplitBlockError
+from dynamo_ext.capture.code.function_code import Origin
 from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
+from dynamo_ext.capture.listen.split_block import divide, note_division
 from dynamo_ext.capture.torch_private import compile_metrics
 
 if TYPE_CHECKING:

@@ -1,20 +1,18 @@
 """Why Dynamo ended a graph, or gave a frame up, with what helps."""
 
-import traceback
 from collections.abc import Iterable, Iterator, Sequence
-from traceback import FrameSummary
 from typing import Any
 
-from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
-from dynamo_ext.capture.report.breaks import MISSING_NAME, graph_break, in_users_words
-from dynamo_ext.capture.report.source_lines import (
+from dynamo_ext.capture.code.source_lines import (
     calling_line,
     from_summaries,
     is_library,
+    source_line,
     users_line,
 )
-from dynamo_ext.capture.report.surroundings import leaves, loop_around
-from dynamo_ext.capture.torch_private import code_cache
+from dynamo_ext.capture.code.syntax import leaves, loop_around
+from dynamo_ext.capture.events.breaks import graph_break, in_users_words
+from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
 from dynamo_ext.formatting import sentence
 from dynamo_ext.records.capture import GraphBreak
 from dynamo_ext.records.common import SourceLine
@@ -55,8 +53,8 @@ def note_failure(entry: FrameEntry, metrics: Any, run: RunLog) -> None:
     kind = metrics.fail_type.rsplit(".", 1)[-1]
     stack: tuple[SourceLine, ...] = ()
     if metrics.fail_user_frame_filename:
-        file, number = metrics.fail_user_frame_filename, metrics.fail_user_frame_lineno
-        stack = from_summaries([FrameSummary(file, number, entry.name)], run.cell_file)
+        at = metrics.fail_user_frame_filename, metrics.fail_user_frame_lineno
+        stack = (source_line(*at, entry.name, run.cell_file),)
     text = in_users_words(metrics.fail_reason or metrics.fail_type, run.cell_file)
     found = entry.given_up_by = graph_break(text, _line(stack, run), stack)
     entry.outcome = "skipped" if found.registry_id else "failed"
@@ -101,31 +99,3 @@ def _line(stack: Sequence[SourceLine], run: RunLog) -> SourceLine | None:
     if line is None or line.in_cell or not is_library(line.file):
         return line
     return calling_line(run.cell_file) or line
-
-
-def leave_out_missing_name(run: RunLog, error: BaseException | None) -> bool:
-    """Drop what Dynamo recorded of a name whose absence ended the run; whether there was any.
-
-    Eager stops at that name as well: Dynamo split nothing there. Where the code catches the
-    ``NameError`` and goes on, the record keeps both.
-    """
-    name = error.name if isinstance(error, NameError) else None
-
-    def others(breaks: Iterable[GraphBreak]) -> list[GraphBreak]:
-        return [b for b in breaks if not name or (b.registry_id, b.name) != (MISSING_NAME, name)]
-
-    found = [*run.condition_breaks] != (kept := others(run.condition_breaks))
-    run.condition_breaks = dict.fromkeys(kept)
-    for entry in run.compiled:
-        if len(kept := others(entry.breaks)) < len(entry.breaks):
-            found, entry.breaks = True, kept
-            if entry.given_up_by is not None and not others([entry.given_up_by]):
-                # The error says it already.
-                entry.fallbacks, entry.reason = [], ""
-    return found
-
-
-def forget_on_the_way_to(error: BaseException | None) -> None:
-    """Have Dynamo look again at the functions that an error went through: it skips them else."""
-    for frame, _ in traceback.walk_tb(error.__traceback__ if error else None):
-        code_cache.forget_code(frame.f_code)

@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
-from dynamo_ext.capture.cells.function_code import codes_within
-from dynamo_ext.capture.report.source_lines import is_library
-from dynamo_ext.capture.torch_private import frame_eval
+from dynamo_ext.capture.code.function_code import codes_within
+from dynamo_ext.capture.code.source_lines import is_library
+from dynamo_ext.capture.torch_private import traced_frames
 
 _MOST_ITEMS = 64
 _DEEPEST = 6
@@ -113,7 +113,7 @@ class _Search:
             return True
         if type(value) is types.BuiltinFunctionType:
             return _is_torch(value.__module__)
-        state = frame_eval.attributes(value)
+        state = traced_frames.attributes(value)
         # As `functools.wraps` copies it.
         if _is_torch(state.get("__module__")):
             return True

@@ -11,13 +11,13 @@ from typing import Any
 
 import torch
 
-from dynamo_ext.capture.report.guards import (
+from dynamo_ext.capture.code.source_lines import from_trace_text, users_line
+from dynamo_ext.capture.events.guards import (
     TORCH_COMMENT,
     between_graphs,
     readable_source,
     root_variable,
 )
-from dynamo_ext.capture.report.source_lines import from_trace_text, users_line
 from dynamo_ext.formatting import clip
 from dynamo_ext.records.capture import Recompile, RecompileKind
 from dynamo_ext.records.common import SourceLine

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import fx
 
-from dynamo_ext.capture.report.graphs import operation_table
+from dynamo_ext.capture.events.graphs import operation_table
 
 if TYPE_CHECKING:
     from dynamo_ext.records.graph import Operation

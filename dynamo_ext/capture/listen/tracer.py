@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dynamo_ext.backends.base import CompilerFn
-from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
-from dynamo_ext.capture.listen import frame_listener, run_log
+from dynamo_ext.capture.code.dynamo_globals import HiddenNames
+from dynamo_ext.capture.listen import compiling, run_log
+from dynamo_ext.capture.listen.frame_listener import FrameListener
 from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler, recorded
 from dynamo_ext.capture.listen.reuse_listener import ReuseListener
 from dynamo_ext.capture.torch_private import frame_eval, regions
@@ -45,12 +46,12 @@ def optimizing(  # noqa: PLR0913 - torch's own flags
         heard,
         dynamic=dynamic,
         fullgraph=fullgraph,
-        on_guards=frame_listener.note_guards,
-        on_guard_fail=frame_listener.note_guard_failure,
+        on_guards=compiling.note_guards,
+        on_guard_fail=compiling.note_guard_failure,
     )
     if alone:
         surroundings = functools.partial(_alone, heard, surroundings)
-    listener = frame_listener.FrameListener(
+    listener = FrameListener(
         callback, heard, reuse=ReuseListener(heard), fullgraph=fullgraph, names=names
     )
     return Tracer(listener, heard, surroundings, fullgraph)

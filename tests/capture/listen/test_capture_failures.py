@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dynamo_ext.analysis.break_location import ON_PURPOSE
+from dynamo_ext.capture.listen.capture_failures import LIMIT, graph_breaks, note_failure
 from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
-from dynamo_ext.capture.report.capture_failures import LIMIT, graph_breaks, note_failure
 from tests.capture.live import live
 
 TEXT = "def f(x):\n    y = x\n    for _ in range(3):\n        print(y)\n    return y\n"

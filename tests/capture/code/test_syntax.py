@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dynamo_ext.capture.report.surroundings import leaves, loop_around
+from dynamo_ext.capture.code.syntax import leaves, loop_around
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,8 @@ They follow one template (torch/_dynamo/exc.py, ``format_graph_break_message``):
 
 import re
 
-from dynamo_ext.capture.report.surroundings import leaves, loop_around
+from dynamo_ext.capture.code.syntax import leaves, loop_around
+from dynamo_ext.capture.torch_private.patches.registry import ABOUT_COMPILING, RECURRENT
 from dynamo_ext.records.capture import BreakKind, GraphBreak
 from dynamo_ext.records.common import SourceLine
 
@@ -33,13 +34,6 @@ _BUG = "likely to be a Dynamo bug"
 MISSING_NAME = "gb0354"
 """Torch's page on a global name that is neither defined nor a builtin."""
 
-ABOUT_COMPILING = "Call of a function that is about compiling"
-"""The reason of a break of our own, whose context is the function's name (``patches.calls``)."""
-
-RECURRENT = "Call of a recurrent layer"
-LOOP = "Call of a function with a loop of many turns"
-"""The reasons of others (``patches.torch_layers``, ``patches.loops``)."""
-
 DEFINE_IT = "Define it before this code first runs; %dynamo reset has the code captured again."
 _MISSING = re.compile(r"Failed to find name `(?P<name>[^`]+)`")
 
@@ -65,19 +59,8 @@ def graph_break(
         reason = f"The name `{name}` was not defined when Dynamo traced this code"
         explanation, hints, address = "", [DEFINE_IT], ""
     hints = [h for h in hints if h and not h.startswith(_NOISE) and _BUG not in h]
-    reason = _plain(reason, kind)
-    return GraphBreak(
-        page,
-        reason,
-        explanation,
-        tuple(hints),
-        address,
-        line,
-        stack,
-        kind=kind,
-        name=name,
-        leaves_loop=_leaves_loop(line),
-    )
+    message = page, _plain(reason, kind), explanation, tuple(hints), address
+    return GraphBreak(*message, line, stack, kind=kind, name=name, leaves_loop=_leaves_loop(line))
 
 
 def _leaves_loop(line: SourceLine | None) -> bool:

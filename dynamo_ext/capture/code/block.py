@@ -14,12 +14,12 @@ import copy
 import inspect
 import types
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from dynamo_ext.capture.cells.function_code import SCOPES, Origin, function_code
+from dynamo_ext.capture.code.function_code import SCOPES, Origin, function_code
 from dynamo_ext.records.capture import GraphBreak
 
 CONTINUE, BREAK = 1, 2
@@ -31,6 +31,7 @@ _LOOPS = (ast.For, ast.While)
 _FUNCTION = inspect.CO_OPTIMIZED | inspect.CO_NEWLOCALS
 
 
+@dataclass(eq=False)
 class SplitBlockError(BaseException):
     """Dynamo is not to capture a block whole, and nothing of it has run yet.
 
@@ -38,18 +39,17 @@ class SplitBlockError(BaseException):
     itself. ``parts`` take its place; without any, it runs as plain Python.
     """
 
-    def __init__(self, block: Block, line: int | None, parts: Iterable[Part] = ()) -> None:
-        super().__init__()
-        self.block = block
-        self.line = line
-        self._parts = tuple(parts)
+    block: Block
+    line: int | None
+    parts: Sequence[Part] = ()
 
     def divide(self) -> None:
         """Have the block run by its parts from now on."""
-        self.block.parts = self._parts
-        self.block.plain = not self._parts
+        self.block.parts = tuple(self.parts)
+        self.block.plain = not self.parts
 
 
+@dataclass(eq=False)
 class FinishedError(BaseException):
     """A block has run to its end as plain Python after a graph of it failed.
 
@@ -57,10 +57,8 @@ class FinishedError(BaseException):
     ``Exception``, which the user's code might catch.
     """
 
-    def __init__(self, block: Block, value: Any) -> None:
-        super().__init__()
-        self.block = block
-        self.value = value
+    block: Block
+    value: Any
 
 
 class Block:
@@ -149,7 +147,7 @@ class Block:
         for part in self.parts:
             yield from part.codes()
 
-    def _at_loops(self, line: int | None) -> Iterable[Part]:
+    def _at_loops(self, line: int | None) -> Sequence[Part]:
         nodes = self._nodes
         first = next(i for i, node in enumerate(nodes) if _divides(node))
         alone = sum(map(_divides, nodes)) == 1

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from dynamo_ext.capture.report.source_lines import from_summaries, users_line
+from dynamo_ext.capture.code.source_lines import from_summaries, users_line
 from dynamo_ext.records.capture import BETWEEN_GRAPHS, Guard
 
 _ROOT = re.compile(r"^[LG]\['(?P<name>[^']+)'\]")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dynamo_ext.capture.cells.dynamo_globals import HiddenNames
+from dynamo_ext.capture.code.dynamo_globals import HiddenNames
 from tests.capture.live import live
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import torch
 
 import dynamo_ext
 from dynamo_ext.analysis import guards as sentences
-from dynamo_ext.capture.report.guards import _expected, readable_source, root_variable
-from dynamo_ext.capture.report.recompiles import recompile_record
+from dynamo_ext.capture.events.guards import _expected, readable_source, root_variable
+from dynamo_ext.capture.events.recompiles import recompile_record
 
 if TYPE_CHECKING:
     from dynamo_ext.records.capture import Recompile

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dynamo_ext.capture.report.breaks import ABOUT_COMPILING, graph_break, in_users_words
+from dynamo_ext.capture.events.breaks import graph_break, in_users_words
+from dynamo_ext.capture.torch_private.patches.registry import ABOUT_COMPILING
 
 MESSAGE = """\
 Failed to trace builtin operator

@@ -11,9 +11,9 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-from dynamo_ext.capture.cells.tensor_reachability import is_filled, names_read
-from dynamo_ext.capture.report.source_lines import is_library
-from dynamo_ext.capture.torch_private import frame_eval
+from dynamo_ext.capture.code.source_lines import is_library
+from dynamo_ext.capture.code.tensor_reachability import is_filled, names_read
+from dynamo_ext.capture.torch_private import traced_frames
 
 _OF_FRAMES = frozenset({"f_locals", "getargvalues"})
 _FRAMES = frozenset({"_getframe", "_current_frames", "currentframe", "f_back"})
@@ -87,7 +87,7 @@ class _Search:
         elif type(value) is not types.FunctionType:
             self._meet_object(value)
         elif value.__qualname__ in _OF_PANDAS or not (
-            _is_left_out(value.__globals__) or frame_eval.is_library_code(value.__code__)
+            _is_left_out(value.__globals__) or traced_frames.is_library_code(value.__code__)
         ):
             self._codes.append(value.__code__)
             self._meet(value.__globals__)
@@ -96,7 +96,7 @@ class _Search:
 
     def _meet_object(self, value: Any) -> None:
         is_class = issubclass(type(value), type)
-        if own := frame_eval.attributes(value):
+        if own := traced_frames.attributes(value):
             self._meet(own)
             self._meet(own.get("_modules"))
         for kind in (value if is_class else type(value)).__mro__:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dynamo_ext.capture.cells.block import (
+from dynamo_ext.capture.code.block import (
     Block,
     ControlFlow,
     SplitBlockError,
@@ -17,7 +17,7 @@ from dynamo_ext.capture.cells.block import (
     is_header,
     split_statement,
 )
-from dynamo_ext.capture.cells.function_code import Origin
+from dynamo_ext.capture.code.function_code import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,10 +4,10 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
-from dynamo_ext.capture.cells.block import SplitBlockError, block_of
+from dynamo_ext.capture.code.block import SplitBlockError, block_of
+from dynamo_ext.capture.code.source_lines import source_line
+from dynamo_ext.capture.listen.capture_failures import LIMIT, WHAT_CHANGES, graph_breaks
 from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
-from dynamo_ext.capture.report.capture_failures import LIMIT, WHAT_CHANGES, graph_breaks
-from dynamo_ext.capture.report.source_lines import source_line
 from dynamo_ext.capture.torch_private import code_cache, compile_metrics
 from dynamo_ext.records.report import FallbackCause
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from dynamo_ext.capture.cells.tensor_reachability import reaches_tensors
+from dynamo_ext.capture.code.tensor_reachability import reaches_tensors
 
 
 def uses(v: Any) -> Any:

@@ -5,8 +5,8 @@ import functools
 import torch
 from torch.fx import GraphModule, Node
 
-from dynamo_ext.capture.report.guards import readable_source
-from dynamo_ext.capture.report.source_lines import from_trace_text, is_users, users_line
+from dynamo_ext.capture.code.source_lines import from_trace_text, is_users, users_line
+from dynamo_ext.capture.events.guards import readable_source
 from dynamo_ext.records.common import SourceLine
 from dynamo_ext.records.graph import Operation
 from dynamo_ext.torch_private.fx_nodes import is_overload

@@ -1,0 +1,90 @@
+"""What a frame callback answers Dynamo."""
+
+from typing import Any
+
+from torch._dynamo import eval_frame, exc
+from torch._dynamo.types import ConvertFrameReturn, FrameAction, FrameExecStrategy
+
+from dynamo_ext.interruptions import pass_on
+
+
+def convert(callback: Any, frame: Any, cache: Any, state: Any) -> ConvertFrameReturn:
+    """Dynamo's answer for a frame, by the callback that ``frame_callback`` gave.
+
+    As under ``suppress_errors``, a frame that cannot be compiled runs eagerly from now on. Raises
+    what torch raises all the same, and what interrupted it, which torch would swallow.
+    """
+    try:
+        return callback(frame, cache, state)  # type: ignore[no-any-return]
+    except _NEVER_SUPPRESSED as error:
+        pass_on(error)
+        raise
+    except Exception as error:  # noqa: BLE001 - torch has more kinds than it names
+        pass_on(error)
+        strategy = getattr(error, "frame_exec_strategy", None)
+        if strategy is not None:
+            return ConvertFrameReturn(frame_exec_strategy=strategy)
+        return ConvertFrameReturn(skip_reason="it could not be compiled")
+
+
+_NEVER_SUPPRESSED = (
+    exc.ResumePrologueTracingError,
+    exc.UncapturedHigherOrderOpError,
+    # Of other frames, torch has made a graph break or a skipped frame already.
+    exc.Unsupported,
+    exc.UserError,
+)
+
+
+def refuse_recompile(callback: Any, frame: Any, cache: Any, state: Any) -> Any:
+    """Raise ``RuntimeError`` as the stance ``fail_on_recompile`` does for a frame of the user's."""
+    refuse: Any = eval_frame._callback_from_stance(callback)
+    return refuse(frame, cache, state)
+
+
+def run_eagerly_once(*, callees_too: bool) -> ConvertFrameReturn:
+    """Answer of a frame callback: this frame eagerly, this time, and forget it.
+
+    With ``callees_too`` the functions it calls may reuse compiled code but never compile.
+    """
+    inner = FrameAction.RUN_ONLY if callees_too else FrameAction.DEFAULT
+    return ConvertFrameReturn(
+        frame_exec_strategy=FrameExecStrategy(FrameAction.DEFAULT, inner),
+        apply_to_code=False,
+    )
+
+
+def compile_nothing_once(_frame: Any, _cache: Any, _state: Any) -> ConvertFrameReturn:
+    """A frame callback: the frame runs eagerly, what it calls as compiled as it is."""
+    return run_eagerly_once(callees_too=True)
+
+
+def skip_recursively_once(_frame: Any, _cache: Any, _state: Any) -> ConvertFrameReturn:
+    """A frame callback: the frame and what it calls run as plain Python, and it is forgotten."""
+    return ConvertFrameReturn(
+        frame_exec_strategy=FrameExecStrategy(FrameAction.SKIP, FrameAction.SKIP),
+        apply_to_code=False,
+    )
+
+
+_OWN = frozenset({"Observed exception", "failed to find name in frame builtins"})
+"""Graph breaks that stand for an error which the code raises in eager, too."""
+
+
+def is_users_own(error: Exception) -> bool:
+    """Whether tracing failed where the user's code itself, by all appearances, raises an error."""
+    if isinstance(error, exc.Unsupported):
+        return error.gb_type in _OWN
+    return isinstance(error, exc.TorchRuntimeError)
+
+
+def skip_permanently(*_frame: Any) -> ConvertFrameReturn:
+    """Answer of a frame callback, or one: Dynamo has nothing to do with this code, ever.
+
+    It leaves the callback alone while the frame runs, so that our own frames can take it out.
+    """
+    return ConvertFrameReturn()
+
+
+leave_to_python = eval_frame.skip_code
+"""As ``skip_permanently``, of code that is compiled already."""
