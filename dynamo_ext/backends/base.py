@@ -1,16 +1,20 @@
-"""The protocol of a backend, and its options; not how graphs reach it.
+"""The protocol of a backend, its options, what it is asked for and what it gives back.
 
-``pipeline`` has the stages (normalise, freeze, partition, lower, verify, run); a backend answers
-three questions. ``CompilerFn`` is TorchDynamo's own contract for a backend callable.
+``pipeline`` has the stages (normalise, freeze, partition, lower, verify, run), and reads nothing of
+a backend but what ``Backend`` names. ``CompilerFn`` is TorchDynamo's own contract for a backend
+callable.
 """
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from dynamo_ext.backends.journal import Journal
 from dynamo_ext.records.common import Availability, OptionSpec
 
 if TYPE_CHECKING:
@@ -107,9 +111,39 @@ class RunThisCallEagerlyError(RunEagerlyError):
     """The same, where nothing follows for other calls, however often it is raised."""
 
 
+@dataclass(frozen=True)
+class LoweringRequest:
+    """A graph to lower, and all that a backend may go by.
+
+    ``inputs`` are examples, real or fake, one for each placeholder. ``calibration`` has the inputs
+    of each call that calibrates int8, and ``full_precision`` the names of products that stay in the
+    code's own precision. What is told to the ``journal`` is in the graph's report. ``seconds`` are
+    left for compiling; what takes longer is not stopped.
+    """
+
+    graph: GraphModule
+    inputs: Inputs
+    options: Options
+    calibration: Sequence[Sequence[Any]] = ()
+    full_precision: Collection[str] = ()
+    journal: Journal = field(default_factory=partial(Journal, warns=True))
+    seconds: float = math.inf
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A lowered graph: ``run`` takes its inputs, and gives a sequence of outputs.
+
+    ``lowered_operations`` counts operations of products that run in a lower precision, if known.
+    """
+
+    run: CompiledFn
+    lowered_operations: int | None = None
+
+
 @runtime_checkable
 class Backend(Protocol):
-    """A backend: a name and three answers. A class of your own may derive from it.
+    """A backend: all that is read of one. A class of your own may derive from it.
 
     ``name``, ``supports`` and ``lower`` are what a backend must say; the rest has the values of
     an engine that is there and takes partitions. ``whole_graph`` backends take the captured graph
@@ -117,7 +151,8 @@ class Backend(Protocol):
     functional ATen graph.
 
     A backend that does not derive from this has ``name``, ``summary``, ``extra``, ``whole_graph``,
-    ``options`` and the three answers; of the rest, what it lacks has the value given here.
+    ``options``, ``probe``, ``supports`` and ``lower``; of the rest, what it lacks has the value
+    given here.
     """
 
     name: str
@@ -186,10 +221,28 @@ class Backend(Protocol):
         """
         ...
 
+    def lower_for(self, request: LoweringRequest) -> Lowered:
+        """What is asked of a backend: ``lower``, unless it goes by more than that is given."""
+        return Lowered(self.lower(request.graph, request.inputs, request.options))
+
 
 def fact(backend: Backend, name: str) -> Any:
     """An attribute of a backend that need not derive from ``Backend``: its own, or the default."""
-    return getattr(backend, name, getattr(Backend, name, None))
+    default = getattr(Backend, name, None)
+    return getattr(backend, name, partial(default, backend) if callable(default) else default)
+
+
+class RequestBackend(Backend):
+    """One that goes by more of a request than ``lower`` is given: it has ``lower_for`` instead."""
+
+    def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
+        """``lower_for`` of nothing else."""
+        return self.lower_for(LoweringRequest(graph, example_inputs, options)).run
+
+    @abstractmethod
+    def lower_for(self, request: LoweringRequest) -> Lowered:
+        """Lower a graph; raises what ``lower`` may raise."""
+        ...
 
 
 def unavailable(reason: str, remedy: str, version: str = "") -> Availability:

@@ -4,13 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from torch.fx import GraphModule
+
 from dynamo_ext.backends import precision
-from dynamo_ext.backends.base import Backend, Options
+from dynamo_ext.backends.base import Backend, Inputs, LoweringRequest, Options
 from dynamo_ext.backends.crash_records import Attempt
 from dynamo_ext.backends.journal import Journal
 from dynamo_ext.interruptions import suppressed
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.common import FULL
+from dynamo_ext.timing import first_run
 
 
 @dataclass
@@ -26,6 +29,13 @@ class CompileContext:
     attempt: Attempt | None = None
     bound: AccuracyBound | None = None
     strict: bool = False
+
+    def request(self, graph: GraphModule, inputs: Inputs, **facts: Any) -> LoweringRequest:
+        """What the backend is asked for a graph; ``facts`` are further ones of the request."""
+        seconds = first_run.current().left
+        return LoweringRequest(
+            graph, inputs, self.options, journal=self.journal, seconds=seconds, **facts
+        )
 
     @property
     def refuses(self) -> bool:

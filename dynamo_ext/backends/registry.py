@@ -135,8 +135,7 @@ def precisions(backend: Backend) -> list[str]:
 
 def lacks(backend: Backend, chosen: str) -> str:
     """Why a backend cannot compute in a precision here; nothing where it can."""
-    answer = getattr(backend, "lacks_precision", None)
-    return answer(chosen) if answer is not None else ""
+    return str(fact(backend, "lacks_precision")(chosen))
 
 
 def probe(backend: Backend, chosen: str = FULL) -> Availability:

@@ -201,9 +201,7 @@ class _GraphCompilation:
             table |= fused_transformer.decompositions()
         if not training:
             table |= decompositions.attention_decomposition()
-        refine = getattr(self._context.backend, "decompositions", None)
-        if refine is not None:
-            table = refine(table, training=training)
+        table = fact(self._context.backend, "decompositions")(table, training=training)
 
         def compile_rest(rest: GraphModule) -> Callable[..., Any]:
             self.needs_check = rest is not self._graph

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from dynamo_ext.backends import calibration, crash_records, precision
-from dynamo_ext.backends.base import CompiledFn, fact
+from dynamo_ext.backends import calibration, crash_records
+from dynamo_ext.backends.base import CompiledFn, Lowered, fact
 from dynamo_ext.backends.compile_context import CompileContext
 from dynamo_ext.backends.fx_graph import root_of_views
 from dynamo_ext.backends.pipeline.freeze import frozen
@@ -183,25 +183,25 @@ class Engines:
             graph = frozen(graph, weights, self._unused)
             examples = [n.meta.get("val") for n in graph.graph.nodes if n.op == "placeholder"]
             orders = expected_orders(graph)
-            calls = graph.meta[calibration.INPUTS] = self._calls.get(key, [])
-            graph.meta[precision.KEPT] = kept
-            context = self._context
+            calls, context = self._calls.get(key, []), self._context
+            request = context.request(graph, examples, calibration=calls, full_precision=kept)
             try:
                 with crash_records.during(context.attempt, "compiling"):
-                    run = context.backend.lower(graph, examples, context.options)
+                    answer: Lowered = fact(context.backend, "lower_for")(request)
             except BaseException:
                 self._calls.pop(key, None)
                 raise
         select = self._given(constants)
-        made = self.known[key] = Engine(run, select, orders, shared=_fixed_outputs(graph))
+        self.lowered = answer.lowered_operations
+        made = Engine(
+            answer.run, select, orders, shared=_fixed_outputs(graph), lowered=self.lowered
+        )
+        self.known[key] = made
         if calls:
             # An engine's memory goes with the last reference to it.
             held = (weakref.ref(made), weakref.ref(constants) if constants else None)
-            made.run = calibration.counted(run, partial(self._doubt, *held))
+            made.run = calibration.counted(answer.run, partial(self._doubt, *held))
         self.calibrated = len(calls)
-        # Of the object that it is a method of, where that counts them.
-        made.lowered = getattr(getattr(run, "__self__", None), "lowered_operations", None)
-        self.lowered = made.lowered
         self.seconds += time.perf_counter() - start
         self.built += 1
         return made

@@ -63,15 +63,19 @@ def _handed_over(
 ) -> Callable[..., Any]:
     """What the backend makes of a graph, under autocast where it is lowered."""
     backend, options = context.backend, context.options
+
+    def lower(rest: GraphModule) -> Any:
+        return fact(backend, "lower_for")(context.request(rest, inputs)).run
+
     if lowering is not None:
         context.journal.lowered[""] = lowering.product_operations(graph, inputs)
     with lowering.on() if lowering else nullcontext(), _kept_apart(precision.of(options)):
         if in_partitions is not None:
             run = in_partitions(graph, inputs)
         elif fact(backend, "through_aot"):
-            run = apart(graph, lambda rest: backend.lower(rest, inputs, options))
+            run = apart(graph, lower)
         else:
-            run = backend.lower(graph, inputs, options)
+            run = lower(graph)
     if not callable(run):
         message = f"The backend returned {type(run).__name__}, which cannot be called."
         raise LoweringError(message)
