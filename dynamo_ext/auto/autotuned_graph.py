@@ -225,14 +225,9 @@ class CachedWinner(AutotunedGraph):
     """
 
     def __init__(
-        self,
-        graph: GraphModule,
-        journal: Journal,
-        held: GraphRace,
-        cycles: CallCycles,
-        bound: AccuracyBound | None = None,
+        self, graph: GraphModule, journal: Journal, held: GraphRace, cycles: CallCycles
     ) -> None:
-        super().__init__(graph, journal, 0.0, cycles, bound)
+        super().__init__(graph, journal, 0.0, cycles)
         self.contest = held
         self.forget: Callable[[], None] | None = None
         self._checked = False

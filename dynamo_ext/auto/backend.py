@@ -8,14 +8,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import calibration, crash_records, precision, registry
-from dynamo_ext.backends.base import (
-    DIVIDE,
-    Lowered,
-    LoweringRequest,
-    RequestBackend,
-    WholeGraphBackend,
-    fact,
-)
+from dynamo_ext.backends.base import DIVIDE, Lowered, LoweringRequest, WholeGraphBackend, fact
 from dynamo_ext.backends.fx_graph import may_differentiate
 from dynamo_ext.errors import OptionError
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound, of_users
@@ -25,7 +18,7 @@ from dynamo_ext.torch_private import dispatch
 from dynamo_ext.torch_private.entered_modes import forward_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from dynamo_ext.auto.cache import Store
     from dynamo_ext.auto.call_cycle import CallCycles
@@ -47,7 +40,7 @@ _SIZES = (
 )
 
 
-class AutoBackend(RequestBackend, WholeGraphBackend):
+class AutoBackend(WholeGraphBackend):
     """For every captured graph the fastest backend that is right.
 
     Each graph is raced at its first call, on that call's own inputs: every candidate is compiled,
@@ -109,9 +102,6 @@ class AutoBackend(RequestBackend, WholeGraphBackend):
 
     def lower_for(self, request: LoweringRequest) -> Lowered:
         """The graph as a callable that races at its first call, or is the winner already."""
-        return Lowered(self._variants(request))
-
-    def _variants(self, request: LoweringRequest) -> Callable[..., Any]:
         import torch
 
         from dynamo_ext.auto.autotuned_graph import AutotunedGraph, CachedWinner
@@ -119,14 +109,14 @@ class AutoBackend(RequestBackend, WholeGraphBackend):
         from dynamo_ext.auto.waiting_race import WaitingRace
         from dynamo_ext.backends.graph_key import graph_key
 
-        graph, example_inputs, journal = request.graph, request.inputs, request.journal
-        options = request.options
+        graph, inputs, options = request.graph, request.inputs, request.options
+        journal = request.journal
         asked = options["accuracy"]
         bound = AccuracyBound.parse(asked) if asked and not of_users(asked) else None
-        tensors = [value for value in example_inputs if isinstance(value, torch.Tensor)]
+        tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
         device = tensors[0].device if tensors else torch.device("cpu")
         names = candidate_names(options)
-        symbolic = any(map(dispatch.is_symbolic, example_inputs))
+        symbolic = any(map(dispatch.is_symbolic, inputs))
         left_out = []
         if symbolic and options["candidates"] == _ALL:
             fixed = [name for name in names if not _takes_all_sizes(name)]
@@ -140,8 +130,7 @@ class AutoBackend(RequestBackend, WholeGraphBackend):
             journal.add_fallback(
                 "unsupported", "graph", message=_NOT_LOWERED, remedy=_ON_ALL, harmless=True
             )
-        training = may_differentiate(example_inputs)
-        key = graph_key(graph, example_inputs, training=training)
+        key = graph_key(graph, inputs, training=may_differentiate(inputs))
         accuracy = (str(bound) if bound else asked) if lowers else ""
         place = place_key(names, device, accuracy + _calibrated(names))
         known = self.store.find(key, place) if options["remember"] else None
@@ -149,14 +138,14 @@ class AutoBackend(RequestBackend, WholeGraphBackend):
             held = dataclasses.replace(known.contest, remembered=True)
             if held.winner == "eager":
                 journal.contest = held
-                return forward_of(graph)
-            cached = CachedWinner(graph, journal, held, self.cycles, bound)
+                return Lowered(forward_of(graph))
+            cached = CachedWinner(graph, journal, held, self.cycles)
             cached.forget = lambda: self.store.forget(key, place)
             cached.remember = lambda contest: self.store.remember(key, place, contest)
             winner = {held.winner: _compiler(held.winner, options).within(bound, strict=True)}
-            if cached.compile(winner, list(example_inputs)):
+            if cached.compile(winner, list(inputs)):
                 journal.contest = held
-                return cached
+                return Lowered(cached)
             cached.forget()
         # At symbolic sizes it may be for longer than anybody waits: the others come before it.
         names.sort(key=lambda name: symbolic and name == "inductor")
@@ -170,9 +159,9 @@ class AutoBackend(RequestBackend, WholeGraphBackend):
         if self._waits(key, request):
             mark = functools.partial(self.worth_a_race.add, key) if symbolic else None
             promised = functools.partial(self.store.promises, place)
-            return WaitingRace(graph, racer, compilers, journal, mark, promised)
-        racer.compile(compilers, example_inputs)
-        return racer
+            return Lowered(WaitingRace(graph, racer, compilers, journal, mark, promised))
+        racer.compile(compilers, inputs)
+        return Lowered(racer)
 
     def _waits(self, key: str, request: LoweringRequest) -> bool:
         """Whether a graph's race waits until it would pay: not where its backends are named."""

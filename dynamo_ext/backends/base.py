@@ -145,10 +145,10 @@ class Lowered:
 class Backend(Protocol):
     """A backend: all that is read of one. A class of your own may derive from it.
 
-    ``name``, ``supports`` and ``lower`` are what a backend must say; the rest has the values of
-    an engine that is there and takes partitions. ``whole_graph`` backends take the captured graph
-    as Dynamo hands it over (torch's own compilers); the others receive partitions of the
-    functional ATen graph.
+    ``name``, ``supports`` and ``lower`` (or ``lower_for``) are what a backend must say; the rest
+    has the values of an engine that is there and takes partitions. ``whole_graph`` backends take
+    the captured graph as Dynamo hands it over (torch's own compilers); the others receive
+    partitions of the functional ATen graph.
 
     A backend that does not derive from this has ``name``, ``summary``, ``extra``, ``whole_graph``,
     ``options``, ``probe``, ``supports`` and ``lower``; of the rest, what it lacks has the value
@@ -212,17 +212,16 @@ class Backend(Protocol):
         """Whether the engine takes this node of a normalised graph; asked before lowering."""
         ...
 
-    @abstractmethod
     def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
         """Turn a graph into a callable with the same inputs and a sequence of outputs.
 
         Raises anything: the pipeline records it and runs the graph eagerly. ``StayEager`` is for
         reasons that are not failures.
         """
-        ...
+        return self.lower_for(LoweringRequest(graph, example_inputs, options)).run
 
     def lower_for(self, request: LoweringRequest) -> Lowered:
-        """What is asked of a backend: ``lower``, unless it goes by more than that is given."""
+        """What the pipeline asks; defined in place of ``lower`` where more of it is gone by."""
         return Lowered(self.lower(request.graph, request.inputs, request.options))
 
 
@@ -230,19 +229,6 @@ def fact(backend: Backend, name: str) -> Any:
     """An attribute of a backend that need not derive from ``Backend``: its own, or the default."""
     default = getattr(Backend, name, None)
     return getattr(backend, name, partial(default, backend) if callable(default) else default)
-
-
-class RequestBackend(Backend):
-    """One that goes by more of a request than ``lower`` is given: it has ``lower_for`` instead."""
-
-    def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
-        """``lower_for`` of nothing else."""
-        return self.lower_for(LoweringRequest(graph, example_inputs, options)).run
-
-    @abstractmethod
-    def lower_for(self, request: LoweringRequest) -> Lowered:
-        """Lower a graph; raises what ``lower`` may raise."""
-        ...
 
 
 def unavailable(reason: str, remedy: str, version: str = "") -> Availability:

@@ -7,7 +7,7 @@ from typing import Any
 from torch.fx import GraphModule
 
 from dynamo_ext.backends import precision
-from dynamo_ext.backends.base import Backend, Inputs, LoweringRequest, Options
+from dynamo_ext.backends.base import Backend, Inputs, Lowered, LoweringRequest, Options, fact
 from dynamo_ext.backends.crash_records import Attempt
 from dynamo_ext.backends.journal import Journal
 from dynamo_ext.interruptions import suppressed
@@ -30,23 +30,26 @@ class CompileContext:
     bound: AccuracyBound | None = None
     strict: bool = False
 
-    def request(self, graph: GraphModule, inputs: Inputs, **facts: Any) -> LoweringRequest:
-        """What the backend is asked for a graph; ``facts`` are further ones of the request."""
-        seconds = first_run.current().left
-        return LoweringRequest(
-            graph, inputs, self.options, journal=self.journal, seconds=seconds, **facts
-        )
+    def lower(self, graph: GraphModule, inputs: Inputs, **facts: Any) -> Lowered:
+        """What the backend makes of a graph; ``facts`` are further ones of the request."""
+        facts |= {"journal": self.journal, "seconds": first_run.current().left}
+        request = LoweringRequest(graph, inputs, self.options, **facts)
+        return fact(self.backend, "lower_for")(request)  # type: ignore[no-any-return]
+
+    @property
+    def precision(self) -> str:
+        """What the backend is to compute in."""
+        return precision.of(self.options)
 
     @property
     def refuses(self) -> bool:
         """Whether a graph that misses the bound is eager's."""
-        lowered = precision.of(self.options) != FULL
-        return self.strict and self.bound is not None and lowered
+        return self.strict and self.bound is not None and self.precision != FULL
 
     def missed(self, found: Sequence[Any], exact: Sequence[Any]) -> str:
         """Why results in a lower precision do not meet the bound; nothing where there is none."""
         said = ""
-        if self.bound is not None and precision.of(self.options) != FULL:
+        if self.bound is not None and self.precision != FULL:
             # What cannot be judged, for want of memory say, is not missed.
             with suppressed(Exception):
                 said = self.bound.missed(found, exact)

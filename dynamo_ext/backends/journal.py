@@ -69,14 +69,10 @@ class Journal:
         other.lowered, other.kept = self.lowered, self.kept
 
     def tell(self, words: str) -> bool:
-        """Have shown what a backend does for the graph, until it tells an empty text.
-
-        Whether it is shown: not everywhere is.
-        """
-        listener = self.on_progress
-        if listener is not None:
-            listener(words)
-        return listener is not None
+        """Show what a backend does, until it tells an empty text; whether that is shown here."""
+        if self.on_progress is not None:
+            self.on_progress(words)
+        return self.on_progress is not None
 
     def late(self, scope: FallbackScope = "graph", partition: str = "") -> str:
         """Why nothing new is to begin now, which is recorded; empty where there is time."""

@@ -143,8 +143,7 @@ def _candidate(
     if precision == FULL:
         own = settled["accuracy"] if races else ""
         bound = AccuracyBound.parse(own) if own else None
-    available = availability.available
-    compiler = Compiler(found, settled).within(bound) if available else None
+    compiler = Compiler(found, settled).within(bound) if availability.available else None
     return Candidate(name, found.name, compiler, availability, given, precision, bound)
 
 

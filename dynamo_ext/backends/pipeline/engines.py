@@ -13,7 +13,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends import calibration, crash_records
-from dynamo_ext.backends.base import CompiledFn, Lowered, fact
+from dynamo_ext.backends.base import CompiledFn, fact
 from dynamo_ext.backends.compile_context import CompileContext
 from dynamo_ext.backends.fx_graph import root_of_views
 from dynamo_ext.backends.pipeline.freeze import frozen
@@ -184,23 +184,19 @@ class Engines:
             examples = [n.meta.get("val") for n in graph.graph.nodes if n.op == "placeholder"]
             orders = expected_orders(graph)
             calls, context = self._calls.get(key, []), self._context
-            request = context.request(graph, examples, calibration=calls, full_precision=kept)
             try:
                 with crash_records.during(context.attempt, "compiling"):
-                    answer: Lowered = fact(context.backend, "lower_for")(request)
+                    lowered = context.lower(graph, examples, calibration=calls, full_precision=kept)
             except BaseException:
                 self._calls.pop(key, None)
                 raise
         select = self._given(constants)
-        self.lowered = answer.lowered_operations
-        made = Engine(
-            answer.run, select, orders, shared=_fixed_outputs(graph), lowered=self.lowered
-        )
-        self.known[key] = made
+        made = self.known[key] = Engine(lowered.run, select, orders, shared=_fixed_outputs(graph))
+        made.lowered = self.lowered = lowered.lowered_operations
         if calls:
             # An engine's memory goes with the last reference to it.
             held = (weakref.ref(made), weakref.ref(constants) if constants else None)
-            made.run = calibration.counted(answer.run, partial(self._doubt, *held))
+            made.run = calibration.counted(lowered.run, partial(self._doubt, *held))
         self.calibrated = len(calls)
         self.seconds += time.perf_counter() - start
         self.built += 1

@@ -6,15 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from torch.fx import GraphModule, Node
+from torch.fx import Node
 
 from dynamo_ext.backends import fork_safety
 from dynamo_ext.backends.base import (
-    CompiledFn,
+    Backend,
     Lowered,
     LoweringError,
     LoweringRequest,
-    RequestBackend,
     StayEager,
     Support,
 )
@@ -25,7 +24,7 @@ from dynamo_ext.errors import one_line
 from dynamo_ext.torch_private import dispatch, fx_nodes
 
 
-class TriedBackend(RequestBackend):
+class TriedBackend(Backend):
     """Takes partitions; what it takes of them is found by trying, and kept for its likes."""
 
     engine: str = ""
@@ -86,10 +85,12 @@ class TriedBackend(RequestBackend):
     def attempt(self, node: Node) -> str:
         """Compare the one operation with eager: what was wrong, or nothing. May raise anything."""
         with dispatch.outside_modes(), self.quiet():
-            return trial.disagreement(node, self._tried, self.engine, strict=self.strict)
-
-    def _tried(self, graph: GraphModule) -> CompiledFn:
-        return self._checked(LoweringRequest(graph, (), {})).run
+            return trial.disagreement(
+                node,
+                lambda graph: self._checked(LoweringRequest(graph, (), {})).run,
+                self.engine,
+                strict=self.strict,
+            )
 
     def _checked(self, request: LoweringRequest) -> Lowered:
         watched = data_checks.with_check(request.graph) if self.checks_data else None

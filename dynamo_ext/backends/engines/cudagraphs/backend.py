@@ -13,7 +13,6 @@ from dynamo_ext.backends.base import (
     CompiledFn,
     Lowered,
     LoweringRequest,
-    RequestBackend,
     WholeGraphBackend,
     unavailable,
 )
@@ -26,7 +25,7 @@ _REMEDY = "Keep the graph on one CUDA device, and change no input in place."
 _UNKNOWN = "torch skipped it at run time without a reason."
 
 
-class CudagraphsBackend(RequestBackend, WholeGraphBackend):
+class CudagraphsBackend(WholeGraphBackend):
     """Records and replays the kernels of a whole graph, where torch finds it fit."""
 
     name = "cudagraphs"

@@ -12,7 +12,6 @@ from dynamo_ext.backends.base import (
     WHOLE_GRAPH_OPTIONS,
     Lowered,
     LoweringRequest,
-    RequestBackend,
     WholeGraphBackend,
     unavailable,
 )
@@ -25,7 +24,7 @@ _OTHERS = "Inductor draws random numbers of its own: from the same seed, others 
 _EAGERS = "Leave out --opt random=torch."
 
 
-class InductorBackend(RequestBackend, WholeGraphBackend):
+class InductorBackend(WholeGraphBackend):
     """Takes the captured graph whole."""
 
     name = "inductor"

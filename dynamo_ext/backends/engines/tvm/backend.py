@@ -8,6 +8,7 @@ TensorIR's primitives (arXiv:2207.04296), for those functions that no earlier se
 
 import re
 from collections.abc import Sequence
+from functools import partial
 
 from torch.fx import Node
 
@@ -127,7 +128,7 @@ class TvmMetaScheduleBackend(TvmBackend):
 
     def compiled(self, request: LoweringRequest) -> Lowered:
         """Convert, fuse, search for what has no record, and compile with the best known."""
-        return Lowered(search.session(request).run)
+        return Lowered(session.Session(request.graph, partial(search.built, request)).run)
 
 
 TVM = TvmBackend()

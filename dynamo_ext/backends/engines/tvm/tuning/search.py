@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from dynamo_ext.backends.base import LoweringRequest
-from dynamo_ext.backends.engines.tvm import session as tvm_session
 from dynamo_ext.backends.engines.tvm import target
 from dynamo_ext.backends.engines.tvm.schedule import rules
+from dynamo_ext.backends.engines.tvm.session import Program
 from dynamo_ext.backends.engines.tvm.tuning import measure
 from dynamo_ext.backends.journal import Journal
 from dynamo_ext.interruptions import interrupts_later, pass_on, suppressed
@@ -37,12 +37,8 @@ NEGLIGIBLE = 0.02
 """Share of a graph's time below which a function is left as the rules have it."""
 
 
-def session(request: LoweringRequest) -> tvm_session.Session:
-    """Compile a partition with the best schedules known, after searching for what is new."""
-    return tvm_session.Session(request.graph, partial(_built, request))
-
-
-def _built(request: LoweringRequest, program: tvm_session.Program) -> Any:
+def built(request: LoweringRequest, program: Program) -> Any:
+    """A partition with the best schedules known, after searching for what is new."""
     from tvm.s_tir.meta_schedule import database, relax_integration
 
     options = request.options
