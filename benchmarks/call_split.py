@@ -11,17 +11,14 @@ import types
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dynamo_ext.backends import registry
-from dynamo_ext.backends.base import Lowered
+from dynamo_ext.backends.base import Backend, CompiledFn, Lowered, LoweringRequest
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.options import resolve
 from dynamo_ext.backends.torch_private import aot, decompositions
 from dynamo_ext.errors import FallbackWarning
-
-if TYPE_CHECKING:
-    from dynamo_ext.backends.base import Backend, CompiledFn, LoweringRequest
 
 Call = Callable[[], object]
 

@@ -117,7 +117,7 @@ class LoweringRequest:
 
     ``inputs`` are examples, real or fake, one for each placeholder. ``calibration`` has the inputs
     of each call that calibrates int8, and ``full_precision`` the names of products that stay in the
-    code's own precision. What is told to the ``journal`` is in the graph's report. ``seconds`` are
+    code's own precision. Fallbacks in the ``journal`` are in the graph's report. ``seconds`` are
     left for compiling; what takes longer is not stopped.
     """
 

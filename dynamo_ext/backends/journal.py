@@ -32,8 +32,8 @@ class Journal:
     are those that calls of the graph spent on races: no part of running it. ``lowered`` has, by
     partition (or under no name for the graph as a whole), the operations of products that run in
     the lower precision that was asked for, where that is known. What is ``unfinished`` is captured
-    again in the next run, which has the time to compile it. ``on_progress`` gets what is told while
-    it compiles.
+    again in the next run, which has the time to compile it. ``on_progress`` gets what a
+    backend does while it compiles.
     """
 
     def __init__(self, graph: str = "", *, warns: bool = False) -> None:
