@@ -165,7 +165,7 @@ class AutoBackend(WholeGraphBackend):
 
     def _waits(self, key: str, request: LoweringRequest) -> bool:
         """Whether a graph's race waits until it would pay: not where its backends are named."""
-        limited = request.seconds < math.inf and request.options["candidates"] == _ALL
+        limited = request.budget.seconds < math.inf and request.options["candidates"] == _ALL
         return limited and key not in self.worth_a_race
 
 

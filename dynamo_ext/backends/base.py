@@ -7,7 +7,6 @@ callable.
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from dynamo_ext.backends.journal import Journal
 from dynamo_ext.records.common import Availability, OptionSpec
+from dynamo_ext.timing.first_run import FirstRun
 
 if TYPE_CHECKING:
     import torch
@@ -117,8 +117,8 @@ class LoweringRequest:
 
     ``inputs`` are examples, real or fake, one for each placeholder. ``calibration`` has the inputs
     of each call that calibrates int8, and ``full_precision`` the names of products that stay in the
-    code's own precision. Fallbacks in the ``journal`` are in the graph's report. ``seconds`` are
-    left for compiling; what takes longer is not stopped.
+    code's own precision. Fallbacks in the ``journal`` are in the graph's report. ``budget`` has
+    the seconds that are left for compiling; what takes longer is not stopped.
     """
 
     graph: GraphModule
@@ -127,7 +127,7 @@ class LoweringRequest:
     calibration: Sequence[Sequence[Any]] = ()
     full_precision: Collection[str] = ()
     journal: Journal = field(default_factory=partial(Journal, warns=True))
-    seconds: float = math.inf
+    budget: FirstRun = field(default_factory=FirstRun)
 
 
 @dataclass(frozen=True)

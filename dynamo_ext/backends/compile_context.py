@@ -32,7 +32,7 @@ class CompileContext:
 
     def lower(self, graph: GraphModule, inputs: Inputs, **facts: Any) -> Lowered:
         """What the backend makes of a graph; ``facts`` are further ones of the request."""
-        facts |= {"journal": self.journal, "seconds": first_run.current().left}
+        facts |= {"journal": self.journal, "budget": first_run.current()}
         request = LoweringRequest(graph, inputs, self.options, **facts)
         return fact(self.backend, "lower_for")(request)  # type: ignore[no-any-return]
 

@@ -103,7 +103,7 @@ def tune(functions: Sequence[Any], database: Any, request: LoweringRequest) -> N
 
     start, most = time.monotonic(), request.options["trials"]
     # What is found has to be compiled and checked in the seconds that a first run has.
-    budget = min(request.options["budget"], SHARE * request.seconds)
+    budget = min(request.options["budget"], SHARE * request.budget.left)
 
     def over() -> bool:
         return bool(interrupts) or time.monotonic() - start >= budget
