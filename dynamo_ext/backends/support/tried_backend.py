@@ -55,7 +55,7 @@ class TriedBackend(Backend):
 
     @abstractmethod
     def compiled(self, request: LoweringRequest) -> Lowered:
-        """What a partition becomes; a trial has no inputs and no options."""
+        """What a partition becomes; a trial has no options."""
         ...
 
     def quiet(self) -> contextlib.AbstractContextManager[None]:
@@ -85,12 +85,7 @@ class TriedBackend(Backend):
     def attempt(self, node: Node) -> str:
         """Compare the one operation with eager: what was wrong, or nothing. May raise anything."""
         with dispatch.outside_modes(), self.quiet():
-            return trial.disagreement(
-                node,
-                lambda graph: self._checked(LoweringRequest(graph, (), {})).run,
-                self.engine,
-                strict=self.strict,
-            )
+            return trial.disagreement(node, self._checked, self.engine, strict=self.strict)
 
     def _checked(self, request: LoweringRequest) -> Lowered:
         watched = data_checks.with_check(request.graph) if self.checks_data else None

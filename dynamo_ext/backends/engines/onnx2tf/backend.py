@@ -62,13 +62,12 @@ class OnnxToTensorFlowBackend(ThroughOnnx):
         """Translate, trace, compile; see ``session.compiled`` for the call."""
         graph = request.graph
         model = convert.translate(graph)
-        inputs = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
         outputs: Any = graph.graph.output_node().args[0]
         results = [node.meta["val"] for node in outputs]
         session.tensorflow()
         # TensorFlow notes the code of the whole stack: that of a thread is short.
         with ThreadPoolExecutor(1) as thread:
-            return Lowered(thread.submit(session.compiled, model, inputs, results).result())
+            return Lowered(thread.submit(session.compiled, model, request.inputs, results).result())
 
 
 BACKEND = OnnxToTensorFlowBackend()

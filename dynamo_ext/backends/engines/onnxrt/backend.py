@@ -53,8 +53,7 @@ class OnnxRuntimeBackend(ThroughOnnx):
         if precision.of(options) != FULL:
             kept = quantize.value_names(graph, request.full_precision)
             model, lowered = quantize.quantized(model, request.calibration, kept)
-        inputs = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
-        return Lowered(session.Session(model, inputs, options).run, lowered)
+        return Lowered(session.Session(model, request.inputs, options).run, lowered)
 
 
 BACKEND = OnnxRuntimeBackend()
