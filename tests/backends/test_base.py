@@ -80,3 +80,8 @@ def test_one_that_defines_neither_form_of_lower_is_refused() -> None:
 
     with pytest.raises(InvalidBackendError, match="it has no lower"):
         registry.compiler(Neither())
+
+
+def test_no_other_context_carries_what_a_compile_is_asked_for() -> None:
+    files = {path.stem for path in PACKAGE.rglob("*.py") if "ContextVar[" in path.read_text()}
+    assert files == {"journal", "first_run", "progress", "serialization"}
