@@ -45,8 +45,6 @@ def test_the_protocol_names_what_is_read_of_a_backend_and_nothing_else() -> None
 
 
 class Asked(Backend):
-    """Keeps what it is asked for."""
-
     name = "asked"
 
     def __init__(self) -> None:
