@@ -154,7 +154,7 @@ def test_the_whole_partition_decides(
 ) -> None:
     del timed
     built: list[bool] = []
-    program = search.tvm_session.Program
+    program = search.Program
     make = program.built
 
     def spy(self: Any, schedule: Callable[[Any], Any]) -> Any:
