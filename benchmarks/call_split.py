@@ -11,16 +11,14 @@ import types
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dynamo_ext.backends import registry
+from dynamo_ext.backends.base import Backend, CompiledFn, Lowered, LoweringRequest
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.options import resolve
 from dynamo_ext.backends.torch_private import aot, decompositions
 from dynamo_ext.errors import FallbackWarning
-
-if TYPE_CHECKING:
-    from dynamo_ext.backends.base import Backend, CompiledFn
 
 Call = Callable[[], object]
 
@@ -45,9 +43,9 @@ class Opened:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._backend, name)
 
-    def lower(self, graph: Any, example_inputs: Any, options: Any) -> CompiledFn:
+    def lower_for(self, request: LoweringRequest) -> Lowered:
         """Lower as the backend does, behind one more call."""
-        run = self._backend.lower(graph, example_inputs, options)
+        run = self._backend.lower_for(request).run
         self.run = run
         kept: list[Any] = []
 
@@ -61,7 +59,7 @@ class Opened:
             self.args = args
             return run(*args)
 
-        return once if self._empty else always
+        return Lowered(once if self._empty else always)
 
 
 def candidates(function: types.FunctionType, x: Any, backends: Sequence[str]) -> Candidates:

@@ -53,9 +53,6 @@ class AutotunedGraph:
     ``trains`` says that a backward pass follows them.
     """
 
-    # A race judges by the bound itself.
-    _strict = False
-
     def __init__(
         self,
         graph: GraphModule,
@@ -84,8 +81,7 @@ class AutotunedGraph:
         """Compile the graph with each; whether any of it runs in an engine."""
         for name in (EAGER, *compilers):
             self._board.put(name, "ready" if name == EAGER else "waiting")
-        with precision.within(self._bound, strict=self._strict):
-            compile_into(self.switch, compilers, inputs, self._board)
+        compile_into(self.switch, compilers, inputs, self._board)
         return any(
             name in self.switch.journals and runs_in_engine(self.switch, name) for name in compilers
         )
@@ -228,17 +224,10 @@ class CachedWinner(AutotunedGraph):
     within the program, unless that was done. ``forget`` is called where it turns out wrong.
     """
 
-    _strict = True
-
     def __init__(
-        self,
-        graph: GraphModule,
-        journal: Journal,
-        held: GraphRace,
-        cycles: CallCycles,
-        bound: AccuracyBound | None = None,
+        self, graph: GraphModule, journal: Journal, held: GraphRace, cycles: CallCycles
     ) -> None:
-        super().__init__(graph, journal, 0.0, cycles, bound)
+        super().__init__(graph, journal, 0.0, cycles)
         self.contest = held
         self.forget: Callable[[], None] | None = None
         self._checked = False

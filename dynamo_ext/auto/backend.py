@@ -8,21 +8,17 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import calibration, crash_records, precision, registry
-from dynamo_ext.backends import journal as journals
-from dynamo_ext.backends.base import DIVIDE, WholeGraphBackend, fact
+from dynamo_ext.backends.base import DIVIDE, Lowered, LoweringRequest, WholeGraphBackend, fact
 from dynamo_ext.backends.fx_graph import may_differentiate
 from dynamo_ext.errors import OptionError
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound, of_users
 from dynamo_ext.records.autotune import GraphCandidateResult
 from dynamo_ext.records.common import OptionSpec
-from dynamo_ext.timing import first_run
 from dynamo_ext.torch_private import dispatch
 from dynamo_ext.torch_private.entered_modes import forward_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from torch.fx import GraphModule
+    from collections.abc import Mapping, Sequence
 
     from dynamo_ext.auto.cache import Store
     from dynamo_ext.auto.call_cycle import CallCycles
@@ -104,9 +100,7 @@ class AutoBackend(WholeGraphBackend):
         """Calls of graphs so far, in this thread, whose variant was not final."""
         return self.cycles.unsettled_calls
 
-    def lower(
-        self, graph: GraphModule, example_inputs: Sequence[Any], options: Mapping[str, Any]
-    ) -> Callable[..., Any]:
+    def lower_for(self, request: LoweringRequest) -> Lowered:
         """The graph as a callable that races at its first call, or is the winner already."""
         import torch
 
@@ -115,13 +109,14 @@ class AutoBackend(WholeGraphBackend):
         from dynamo_ext.auto.waiting_race import WaitingRace
         from dynamo_ext.backends.graph_key import graph_key
 
-        journal = journals.current()
+        graph, inputs, options = request.graph, request.inputs, request.options
+        journal = request.journal
         asked = options["accuracy"]
         bound = AccuracyBound.parse(asked) if asked and not of_users(asked) else None
-        tensors = [value for value in example_inputs if isinstance(value, torch.Tensor)]
+        tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
         device = tensors[0].device if tensors else torch.device("cpu")
         names = candidate_names(options)
-        symbolic = any(map(dispatch.is_symbolic, example_inputs))
+        symbolic = any(map(dispatch.is_symbolic, inputs))
         left_out = []
         if symbolic and options["candidates"] == _ALL:
             fixed = [name for name in names if not _takes_all_sizes(name)]
@@ -135,8 +130,7 @@ class AutoBackend(WholeGraphBackend):
             journal.add_fallback(
                 "unsupported", "graph", message=_NOT_LOWERED, remedy=_ON_ALL, harmless=True
             )
-        training = may_differentiate(example_inputs)
-        key = graph_key(graph, example_inputs, training=training)
+        key = graph_key(graph, inputs, training=may_differentiate(inputs))
         accuracy = (str(bound) if bound else asked) if lowers else ""
         place = place_key(names, device, accuracy + _calibrated(names))
         known = self.store.find(key, place) if options["remember"] else None
@@ -144,34 +138,35 @@ class AutoBackend(WholeGraphBackend):
             held = dataclasses.replace(known.contest, remembered=True)
             if held.winner == "eager":
                 journal.contest = held
-                return forward_of(graph)
-            cached = CachedWinner(graph, journal, held, self.cycles, bound)
+                return Lowered(forward_of(graph))
+            cached = CachedWinner(graph, journal, held, self.cycles)
             cached.forget = lambda: self.store.forget(key, place)
             cached.remember = lambda contest: self.store.remember(key, place, contest)
-            winner = {held.winner: _compiler(held.winner, options)}
-            if cached.compile(winner, list(example_inputs)):
+            winner = {held.winner: _compiler(held.winner, options).within(bound, strict=True)}
+            if cached.compile(winner, list(inputs)):
                 journal.contest = held
-                return cached
+                return Lowered(cached)
             cached.forget()
         # At symbolic sizes it may be for longer than anybody waits: the others come before it.
         names.sort(key=lambda name: symbolic and name == "inductor")
-        compilers = {name: _compiler(name, options) for name in names}
+        # A race judges by the bound itself.
+        compilers = {name: _compiler(name, options).within(bound) for name in names}
         left_out += _taken_out(compilers, key)
         racer = AutotunedGraph(graph, journal, float(options["budget"]), self.cycles, bound)
         racer.absent = tuple(left_out)
         if options["remember"]:
             racer.remember = lambda contest: self.store.remember(key, place, contest)
-        if self._waits(key, options):
+        if self._waits(key, request):
             mark = functools.partial(self.worth_a_race.add, key) if symbolic else None
             promised = functools.partial(self.store.promises, place)
-            return WaitingRace(graph, racer, compilers, journal, mark, promised)
-        racer.compile(compilers, example_inputs)
-        return racer
+            return Lowered(WaitingRace(graph, racer, compilers, journal, mark, promised))
+        racer.compile(compilers, inputs)
+        return Lowered(racer)
 
-    def _waits(self, key: str, options: Mapping[str, Any]) -> bool:
+    def _waits(self, key: str, request: LoweringRequest) -> bool:
         """Whether a graph's race waits until it would pay: not where its backends are named."""
-        limited = first_run.current().seconds < math.inf
-        return limited and options["candidates"] == _ALL and key not in self.worth_a_race
+        limited = request.budget.seconds < math.inf and request.options["candidates"] == _ALL
+        return limited and key not in self.worth_a_race
 
 
 def _compiler(name: str, options: Mapping[str, Any]) -> Compiler:

@@ -1,17 +1,21 @@
-"""The protocol of a backend, and its options; not how graphs reach it.
+"""The protocol of a backend, its options, what it is asked for and what it gives back.
 
-``pipeline`` has the stages (normalise, freeze, partition, lower, verify, run); a backend answers
-three questions. ``CompilerFn`` is TorchDynamo's own contract for a backend callable.
+``pipeline`` has the stages (normalise, freeze, partition, lower, verify, run), and reads nothing of
+a backend but what ``Backend`` names. ``CompilerFn`` is TorchDynamo's own contract for a backend
+callable.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from dynamo_ext.backends.journal import Journal
 from dynamo_ext.records.common import Availability, OptionSpec
+from dynamo_ext.timing.first_run import FirstRun
 
 if TYPE_CHECKING:
     import torch
@@ -107,17 +111,48 @@ class RunThisCallEagerlyError(RunEagerlyError):
     """The same, where nothing follows for other calls, however often it is raised."""
 
 
+@dataclass(frozen=True)
+class LoweringRequest:
+    """A graph to lower, and all that a backend may go by.
+
+    ``inputs`` are examples, real or fake, one for each placeholder. ``calibration`` has the inputs
+    of each call that calibrates int8, and ``full_precision`` the names of products that stay in the
+    code's own precision. Fallbacks in the ``journal`` are in the graph's report. ``budget`` has
+    the seconds that are left for compiling; what takes longer is not stopped.
+    """
+
+    graph: GraphModule
+    inputs: Inputs
+    options: Options
+    calibration: Sequence[Sequence[Any]] = ()
+    full_precision: Collection[str] = ()
+    journal: Journal = field(default_factory=partial(Journal, warns=True))
+    budget: FirstRun = field(default_factory=FirstRun)
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A lowered graph: ``run`` takes its inputs, and gives a sequence of outputs.
+
+    ``lowered_operations`` counts operations of products that run in a lower precision, if known.
+    """
+
+    run: CompiledFn
+    lowered_operations: int | None = None
+
+
 @runtime_checkable
 class Backend(Protocol):
-    """A backend: a name and three answers. A class of your own may derive from it.
+    """A backend: all that is read of one. A class of your own may derive from it.
 
-    ``name``, ``supports`` and ``lower`` are what a backend must say; the rest has the values of
-    an engine that is there and takes partitions. ``whole_graph`` backends take the captured graph
-    as Dynamo hands it over (torch's own compilers); the others receive partitions of the
-    functional ATen graph.
+    ``name``, ``supports`` and ``lower`` (or ``lower_for``) are what a backend must say; the rest
+    has the values of an engine that is there and takes partitions. ``whole_graph`` backends take
+    the captured graph as Dynamo hands it over (torch's own compilers); the others receive
+    partitions of the functional ATen graph.
 
     A backend that does not derive from this has ``name``, ``summary``, ``extra``, ``whole_graph``,
-    ``options`` and the three answers; of the rest, what it lacks has the value given here.
+    ``options``, ``probe``, ``supports`` and ``lower``; of the rest, what it lacks has the value
+    given here.
     """
 
     name: str
@@ -177,19 +212,23 @@ class Backend(Protocol):
         """Whether the engine takes this node of a normalised graph; asked before lowering."""
         ...
 
-    @abstractmethod
     def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
         """Turn a graph into a callable with the same inputs and a sequence of outputs.
 
         Raises anything: the pipeline records it and runs the graph eagerly. ``StayEager`` is for
         reasons that are not failures.
         """
-        ...
+        return self.lower_for(LoweringRequest(graph, example_inputs, options)).run
+
+    def lower_for(self, request: LoweringRequest) -> Lowered:
+        """What the pipeline asks; defined in place of ``lower`` where more of it is gone by."""
+        return Lowered(self.lower(request.graph, request.inputs, request.options))
 
 
 def fact(backend: Backend, name: str) -> Any:
     """An attribute of a backend that need not derive from ``Backend``: its own, or the default."""
-    return getattr(backend, name, getattr(Backend, name, None))
+    default = getattr(Backend, name, None)
+    return getattr(backend, name, partial(default, backend) if callable(default) else default)
 
 
 def unavailable(reason: str, remedy: str, version: str = "") -> Availability:

@@ -12,9 +12,6 @@ import torch
 MOST_CALLS = 32
 """Calls whose inputs a partition keeps until it is compiled; later ones calibrate nothing."""
 
-INPUTS = "calibration_inputs"
-"""Where a partition's ``meta`` has them: for each call, one value for each placeholder."""
-
 FIRST, FACTOR = 16, 8
 """A calibrated engine is checked again after so many calls, and then after so many times as many:
 later data may leave the ranges."""

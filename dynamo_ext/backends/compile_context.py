@@ -4,13 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from torch.fx import GraphModule
+
 from dynamo_ext.backends import precision
-from dynamo_ext.backends.base import Backend, Options
+from dynamo_ext.backends.base import Backend, Inputs, Lowered, LoweringRequest, Options, fact
 from dynamo_ext.backends.crash_records import Attempt
 from dynamo_ext.backends.journal import Journal
 from dynamo_ext.interruptions import suppressed
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.common import FULL
+from dynamo_ext.timing import first_run
 
 
 @dataclass
@@ -27,16 +30,26 @@ class CompileContext:
     bound: AccuracyBound | None = None
     strict: bool = False
 
+    def lower(self, graph: GraphModule, inputs: Inputs, **facts: Any) -> Lowered:
+        """What the backend makes of a graph; ``facts`` are further ones of the request."""
+        facts |= {"journal": self.journal, "budget": first_run.current()}
+        request = LoweringRequest(graph, inputs, self.options, **facts)
+        return fact(self.backend, "lower_for")(request)  # type: ignore[no-any-return]
+
+    @property
+    def precision(self) -> str:
+        """What the backend is to compute in."""
+        return precision.of(self.options)
+
     @property
     def refuses(self) -> bool:
         """Whether a graph that misses the bound is eager's."""
-        lowered = precision.of(self.options) != FULL
-        return self.strict and self.bound is not None and lowered
+        return self.strict and self.bound is not None and self.precision != FULL
 
     def missed(self, found: Sequence[Any], exact: Sequence[Any]) -> str:
         """Why results in a lower precision do not meet the bound; nothing where there is none."""
         said = ""
-        if self.bound is not None and precision.of(self.options) != FULL:
+        if self.bound is not None and self.precision != FULL:
             # What cannot be judged, for want of memory say, is not missed.
             with suppressed(Exception):
                 said = self.bound.missed(found, exact)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from torch.fx import GraphModule
 
     from dynamo_ext.backends.base import Backend, Options
+    from dynamo_ext.numerics.accuracy_bound import AccuracyBound
     from dynamo_ext.records.report import FallbackStage
 
 _REMEDY = "Compile it again with more of them, as in options={'first_run': 60}, or with no limit."
@@ -33,16 +34,22 @@ class Compiler:
     ``name`` is the backend's, with a precision where one was asked for (``openvino:bf16``).
     ``version`` is the engine's; it is empty where it has none of its own. A backend that cannot run
     here leaves every graph to eager, and says so. ``given`` is what compiling, later checks
-    included, has in all where the option ``first_run`` says so.
+    included, has in all where the option ``first_run`` says so. ``bound`` is the user's for what is
+    in a lower precision, and whether it is strict.
     """
 
     def __init__(
-        self, backend: Backend, options: Options, availability: Availability = _AVAILABLE
+        self,
+        backend: Backend,
+        options: Options,
+        availability: Availability = _AVAILABLE,
+        bound: tuple[AccuracyBound | None, bool] = (None, False),
     ) -> None:
         self.name = precision.label(backend.name, options)
         self.availability = availability
         self.version = availability.version
         self.backend = backend
+        self.bound = bound
         self.options: Mapping[str, Any] = dict(options)
         seconds = self.options.get("first_run")
         self.given = None if seconds is None else first_run.FirstRun(seconds, _REMEDY)
@@ -52,7 +59,18 @@ class Compiler:
     def with_own_seconds(self) -> Compiler:
         """One that shares its ``given`` with nothing compiled before; itself where it has none."""
         own = self.given is not None
-        return Compiler(self.backend, self.options, self.availability) if own else self
+        return Compiler(self.backend, self.options, self.availability, self.bound) if own else self
+
+    def within(self, bound: AccuracyBound | None, *, strict: bool = False) -> Compiler:
+        """One whose graphs have the user's bound of a lower precision; itself where there is none.
+
+        In int8, products stay in float32 where that meets it. Eager runs what misses a ``strict``
+        one; with any other it runs as it is, if it meets its precision's own bound. A bound of a
+        function of the user's says nothing of one graph.
+        """
+        if bound is None:
+            return self
+        return Compiler(self.backend, self.options, self.availability, (bound.of_graphs, strict))
 
     def __repr__(self) -> str:
         chosen = ", ".join(f"{key}={value!r}" for key, value in self.options.items())
@@ -111,6 +129,6 @@ class Compiler:
         given = first_run.current()
         if attempt is not None and (died := attempt.died()) is not None:
             return refused("unavailable", died.message, crash_records.REMEDY)
-        context = CompileContext(self.backend, self.options, journal, attempt, *precision.bound())
+        context = CompileContext(self.backend, self.options, journal, attempt, *self.bound)
         with given.working(), Listening(), crash_records.during(attempt, "compiling"):
             return compile_graph(graph, example_inputs, context)

@@ -32,7 +32,8 @@ class Journal:
     are those that calls of the graph spent on races: no part of running it. ``lowered`` has, by
     partition (or under no name for the graph as a whole), the operations of products that run in
     the lower precision that was asked for, where that is known. What is ``unfinished`` is captured
-    again in the next run, which has the time to compile it.
+    again in the next run, which has the time to compile it. ``on_progress`` gets what a
+    backend does while it compiles.
     """
 
     def __init__(self, graph: str = "", *, warns: bool = False) -> None:
@@ -43,6 +44,7 @@ class Journal:
         self.contest: GraphRace | None = None
         self.race_seconds = 0.0
         self.unfinished = False
+        self.on_progress: Callable[[str], object] | None = None
         self.start_again()
 
     def start_again(self) -> None:
@@ -65,6 +67,12 @@ class Journal:
         other.graph, other.warns = self.graph, self.warns
         other.partitions, other.fallbacks = self.partitions, self.fallbacks
         other.lowered, other.kept = self.lowered, self.kept
+
+    def tell(self, words: str) -> bool:
+        """Show what a backend does, until it tells an empty text; whether that is shown here."""
+        if self.on_progress is not None:
+            self.on_progress(words)
+        return self.on_progress is not None
 
     def late(self, scope: FallbackScope = "graph", partition: str = "") -> str:
         """Why nothing new is to begin now, which is recorded; empty where there is time."""
@@ -126,23 +134,11 @@ def _users_level() -> int:
 
 
 _current: ContextVar[Journal | None] = ContextVar("dynamo_ext_journal", default=None)
-_listener: ContextVar[Callable[[str], object] | None] = ContextVar("dynamo_ext_doing", default=None)
 
 
 def current() -> Journal:
     """The journal of the graph being compiled, or a new one that warns where nothing records."""
     return _current.get() or Journal(warns=True)
-
-
-def tell(words: str) -> bool:
-    """Have shown what a backend does for the graph being compiled, until it tells an empty text.
-
-    Whether it is shown: not everywhere is.
-    """
-    listener = _listener.get()
-    if listener is not None:
-        listener(words)
-    return listener is not None
 
 
 @contextlib.contextmanager
@@ -151,11 +147,12 @@ def active(
 ) -> Iterator[Journal]:
     """Make ``journal`` the one that backends write to while a graph compiles.
 
-    ``on_progress`` gets what they ``tell``.
+    ``on_progress`` gets what they ``tell`` it. Dynamo calls a compiler with a graph and inputs
+    alone, and a backend of the user's may call one of ours: so this is not passed to it.
     """
-    tokens = _current.set(journal), _listener.set(on_progress)
+    token, journal.on_progress = _current.set(journal), on_progress
     try:
         yield journal
     finally:
-        _current.reset(tokens[0])
-        _listener.reset(tokens[1])
+        _current.reset(token)
+        journal.on_progress = None

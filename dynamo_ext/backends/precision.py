@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends.base import StayEager
 from dynamo_ext.records.common import FULL, OptionSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from dynamo_ext.numerics.accuracy_bound import AccuracyBound
+    from collections.abc import Mapping
 
 
 LOWER = ("bf16", "fp16", "int8")
@@ -22,9 +18,6 @@ LOWER = ("bf16", "fp16", "int8")
 CONVOLUTION = "aten::convolution"
 WEIGHTS = {"aten::mm": 1, "aten::addmm": 2, CONVOLUTION: 1}
 """The products that int8 rounds where their weights are constants, and where these stand."""
-
-KEPT = "products_in_full"
-"""Where a partition's ``meta`` has the names of products that int8 leaves as they are."""
 
 REMEDY = "Use a precision with a smaller error, or float32: %%dynamo compare shows the errors."
 """What to do where a result misses the bound of its precision, or the user's."""
@@ -43,31 +36,6 @@ BY_AUTOCAST = (
     ),
 )
 """The options of a backend that is lowered by torch's autocast."""
-
-
-_bound: ContextVar[tuple[AccuracyBound | None, bool]] = ContextVar(
-    "dynamo_ext_bound", default=(None, False)
-)
-
-
-@contextlib.contextmanager
-def within(bound: AccuracyBound | None, *, strict: bool = False) -> Iterator[None]:
-    """Give graphs that are compiled in the block the user's bound of a lower precision.
-
-    In int8, products stay in float32 where that meets it. Eager runs what misses a ``strict`` one;
-    with any other it runs as it is, if it meets its precision's own bound. A bound of a function of
-    the user's says nothing of one graph.
-    """
-    token = _bound.set((bound and bound.of_graphs, strict))
-    try:
-        yield
-    finally:
-        _bound.reset(token)
-
-
-def bound() -> tuple[AccuracyBound | None, bool]:
-    """The user's bound for what is compiled at this moment, and whether it is strict."""
-    return _bound.get()
 
 
 def split(text: str) -> tuple[str, dict[str, str]]:

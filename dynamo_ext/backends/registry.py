@@ -133,12 +133,6 @@ def precisions(backend: Backend) -> list[str]:
     return [c for spec in backend.options if spec.name == "precision" for c in spec.choices[1:]]
 
 
-def lacks(backend: Backend, chosen: str) -> str:
-    """Why a backend cannot compute in a precision here; nothing where it can."""
-    answer = getattr(backend, "lacks_precision", None)
-    return answer(chosen) if answer is not None else ""
-
-
 def probe(backend: Backend, chosen: str = FULL) -> Availability:
     """Its packages, then its own answers; an exception while it looks is an answer too.
 
@@ -153,7 +147,7 @@ def probe(backend: Backend, chosen: str = FULL) -> Availability:
             return unavailable(reason, remedy)
         found = backend.probe()
         reason = version.reason_without_backend(type(backend).__module__) if found.available else ""
-        if found.available and chosen != FULL and (no := lacks(backend, chosen)):
+        if found.available and chosen != FULL and (no := fact(backend, "lacks_precision")(chosen)):
             return unavailable(no, f"Use {backend.name} without it.", found.version)
     except Exception as error:  # noqa: BLE001 - a broken engine must not break the list
         pass_on(error)
@@ -179,7 +173,8 @@ def describe(name: str | None = None) -> list[BackendInfo]:
             origin = "entry point" if each in outside else "torch"
         found = probe(backend)
         asked = precisions(backend) if found.available and name is not None else ()
-        lacking = tuple((each, no) for each in asked if (no := lacks(backend, each)))
+        answers = ((each, fact(backend, "lacks_precision")(each)) for each in asked)
+        lacking = tuple((each, no) for each, no in answers if no)
         rows.append(
             BackendInfo(
                 backend.name, origin, backend.summary, found, tuple(backend.options), lacking

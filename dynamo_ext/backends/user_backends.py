@@ -26,6 +26,9 @@ def check(backend: Any, taken: Collection[str]) -> None:
         raise InvalidBackendError(message, f"Pass an instance: {backend.__name__}().")
     kind = type(backend).__name__
     missing = [fact for fact in _FACTS if not hasattr(backend, fact)]
+    # Of the protocol's own, each calls the other.
+    of_protocol = getattr(type(backend), "lower", None) is Backend.lower
+    missing += ["lower"] * (of_protocol and type(backend).lower_for is Backend.lower_for)
     if missing:
         message = f"This {kind} is not a backend: it has no {' and no '.join(missing)}."
         raise InvalidBackendError(message, _REMEDY)

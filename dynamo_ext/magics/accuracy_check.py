@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dynamo_ext.auto.backend import AutoBackend
 from dynamo_ext.auto.end_to_end import Rehearsal
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.compiler import Compiler
@@ -76,8 +77,8 @@ def check_before(  # noqa: PLR0913, PLR0917 - a cell, and what it runs under
     compiler: Any = tracer.compiler.compiler if tracer.compiler is not None else None
     bound = bound_of(namespace, asked.accuracy, asked.metric)
     inputs = other_inputs(namespace, asked.check_on, state.program)
-    # A backend of the user's may have an option of that name.
-    cycles = getattr(getattr(compiler, "backend", None), "cycles", None)
+    auto = getattr(compiler, "backend", None)
+    cycles = auto.cycles if isinstance(auto, AutoBackend) else None
     if bound is None or cycles is None:
         if not inputs:
             return None

@@ -98,8 +98,7 @@ class CompiledCandidate:
         bounded = candidate.precision == FULL and candidate.bound is not None
         lowers = check_on and (bounded or candidate.precision == "int8")
         try:
-            bound = precision.within(candidate.bound)
-            with run_log.Recording(run), tracer.surroundings(), bound:
+            with run_log.Recording(run), tracer.surroundings():
                 self._first_calls(call, workload, calibrate if lowers else None)
         finally:
             self.codes = [entry.code for entry in run.compiled]

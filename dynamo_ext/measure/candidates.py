@@ -139,11 +139,11 @@ def _candidate(
     settled = resolve(found.name, found.options, mine)
     precision = of(settled)
     availability = registry.probe(found, precision) if isinstance(backend, str) else HERE
-    compiler = Compiler(found, settled) if availability.available else None
     given = tuple((key, str(settled[key])) for key in mine if key != "precision")
     if precision == FULL:
         own = settled["accuracy"] if races else ""
         bound = AccuracyBound.parse(own) if own else None
+    compiler = Compiler(found, settled).within(bound) if availability.available else None
     return Candidate(name, found.name, compiler, availability, given, precision, bound)
 
 

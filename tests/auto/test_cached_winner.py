@@ -76,10 +76,11 @@ def test_a_winner_that_misses_the_users_bound_now_is_forgotten():
     product = torch.fx.GraphModule({"weight": torch.randn(8, 8)}, made)
     for text, misses in (("rel<=1e-7", True), ("rel<=0.04", False)):
         bound, journal, forgotten = AccuracyBound.parse(text), journals.Journal("g0"), []
-        known = CachedWinner(product, journal, HELD, CallCycles(), bound)
+        known = CachedWinner(product, journal, HELD, CallCycles())
+        compiler = registry.compiler("eager:bf16").within(bound, strict=True)
         known.forget = lambda found=forgotten: found.append(True)
         with torch.no_grad():
-            assert known.compile({"one": registry.compiler("eager:bf16")}, [x])
+            assert known.compile({"one": compiler}, [x])
             assert torch.equal(known(x)[0], product(x)[0]) is misses
         assert forgotten == [True] * misses
         said = [each.message for each in journal.fallbacks.values()]

@@ -11,6 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._pytree import tree_map_only
 
 from dynamo_ext.backends import journal as journals
+from dynamo_ext.backends.base import Lowered, LoweringRequest
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.options import resolve
 
@@ -77,9 +78,9 @@ class Recorded:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.backend, name)
 
-    def lower(self, graph: torch.fx.GraphModule, _: Any, options: Any) -> Any:
-        self.taken.append(graph)
-        return graph.forward
+    def lower_for(self, request: LoweringRequest) -> Lowered:
+        self.taken.append(request.graph)
+        return Lowered(request.graph.forward)
 
     @property
     def said(self) -> set[str]:

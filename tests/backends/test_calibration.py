@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import dynamo_ext
-from dynamo_ext.backends import calibration, precision
+from dynamo_ext.backends import calibration, registry
 from dynamo_ext.backends.pipeline.engines import Engines
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 
@@ -268,12 +268,12 @@ def test_what_missed_a_bound_of_the_users_from_the_start_is_not_eagers_later(
     engine: str, net: nn.Module
 ) -> None:
     [given] = batches(1)
-    compiled = dynamo_ext.optimize(f"{engine}:int8")(net)
-    with precision.within(AccuracyBound.parse("rel<=1e-6")):
-        calibrate(compiled, batches(2))
-        with torch.no_grad():
-            for _ in range(calibration.FIRST + 2):
-                assert 1e-4 < error(compiled(*given), net(*given)) < 0.05
+    bound = AccuracyBound.parse("rel<=1e-6")
+    compiled = dynamo_ext.optimize(registry.compiler(f"{engine}:int8").within(bound))(net)
+    calibrate(compiled, batches(2))
+    with torch.no_grad():
+        for _ in range(calibration.FIRST + 2):
+            assert 1e-4 < error(compiled(*given), net(*given)) < 0.05
     assert compiled.report().fallbacks == ()
     assert [name for name, _ in engines(compiled.report())] == [engine]
 
@@ -295,8 +295,10 @@ def test_integers_that_eager_computes_of_rounded_numbers_are_checked(engine: str
 
 def test_a_strict_bound_that_is_missed_is_eagers(engine: str, net: nn.Module) -> None:
     [given] = batches(1)
-    compiled = dynamo_ext.optimize(f"{engine}:int8")(net)
-    with torch.no_grad(), precision.within(AccuracyBound.parse("rel<=1e-6"), strict=True):
+    bound = AccuracyBound.parse("rel<=1e-6")
+    compiler = registry.compiler(f"{engine}:int8").within(bound, strict=True)
+    compiled = dynamo_ext.optimize(compiler)(net)
+    with torch.no_grad():
         assert torch.equal(compiled(*given), net(*given))
     [fallback] = compiled.report().fallbacks
     assert "rel<=1e-06 was asked for" in fallback.message

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynamo_ext.backends.journal import Journal, active, tell
+from dynamo_ext.backends.journal import Journal, active, current
 from dynamo_ext.records.graph import KeptOperation
 
 
@@ -24,11 +24,11 @@ def test_a_backend_that_comes_back_has_what_it_said() -> None:
 
 def test_what_a_backend_says_goes_to_what_listens_to_its_graph() -> None:
     heard: list[str] = []
-    assert not tell("before")
-    with active(Journal(), heard.append):
-        assert tell("it compiles")
+    with active(Journal(), heard.append) as journal:
+        assert current().tell("it compiles")
         with active(Journal()):
-            assert not tell("a candidate of auto's")
+            assert not current().tell("a candidate of auto's")
+    assert not journal.tell("after")
     assert heard == ["it compiles"]
 
 

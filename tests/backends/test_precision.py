@@ -172,8 +172,9 @@ def test_what_misses_a_strict_bound_of_the_users_is_eagers() -> None:
     bound = AccuracyBound.parse("rel<=1e-6")
     for strict in (False, True):
         torch.compiler.reset()
-        compiled = dynamo_ext.optimize("eager:bf16")(layer)
-        with torch.no_grad(), precision.within(bound, strict=strict):
+        compiler = registry.compiler("eager:bf16").within(bound, strict=strict)
+        compiled = dynamo_ext.optimize(compiler)(layer)
+        with torch.no_grad():
             assert torch.equal(compiled(x), layer(x)) is strict
         said = [each.message for each in compiled.report().fallbacks]
         assert ["rel<=1e-06 was asked for" in each for each in said] == [True] * strict

@@ -53,8 +53,8 @@ def test_a_sentence_is_announced_where_somebody_hears_it():
 
 
 def looking(graph, inputs):
-    journal.tell("it looks around")
-    journal.tell("")
+    journal.current().tell("it looks around")
+    journal.current().tell("")
     return graph
 
 

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import torch
 from torch.fx import GraphModule, Node
 
-from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import MIN_PARTITION, StayEager, Support, fact
 from dynamo_ext.backends.compile_context import CompileContext
 from dynamo_ext.backends.fx_graph import attribute, may_differentiate, named
@@ -118,8 +117,7 @@ def _or_eager(compiled: Callable[[], _Compiled], context: CompileContext) -> _Co
 
 def _by_autocast(context: CompileContext) -> bool:
     """Whether partitions are to be cut from the graph under autocast."""
-    lowered = precision.of(context.options) != FULL
-    return lowered and bool(fact(context.backend, "lowered_by_autocast"))
+    return context.precision != FULL and bool(fact(context.backend, "lowered_by_autocast"))
 
 
 def _settled(context: CompileContext, part: int = 0) -> whole_graph.Compile:
@@ -201,9 +199,7 @@ class _GraphCompilation:
             table |= fused_transformer.decompositions()
         if not training:
             table |= decompositions.attention_decomposition()
-        refine = getattr(self._context.backend, "decompositions", None)
-        if refine is not None:
-            table = refine(table, training=training)
+        table = fact(self._context.backend, "decompositions")(table, training=training)
 
         def compile_rest(rest: GraphModule) -> Callable[..., Any]:
             self.needs_check = rest is not self._graph
@@ -242,7 +238,7 @@ class _GraphCompilation:
             runner = Runner(record, graph, context, weights=positions)
             return self._finish(role, [runner], runner.call)
         # Of rounded numbers eager may compute another integer, which no check of an engine sees.
-        if role != "backward" and precision.of(context.options) != FULL:
+        if role != "backward" and context.precision != FULL:
             self.needs_check = True
         smallest = int(context.options.get("min_partition", MIN_PARTITION.default))
         parts = split(graph, answers, smallest)

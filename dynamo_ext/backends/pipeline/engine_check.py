@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from torch.fx import GraphModule, Node
 
-from dynamo_ext.backends import crash_records, precision
+from dynamo_ext.backends import crash_records
 from dynamo_ext.backends.compile_context import CompileContext
 from dynamo_ext.backends.pipeline import sensitive_products
 from dynamo_ext.backends.pipeline.engines import Engine, Engines
@@ -48,7 +48,6 @@ class EngineCheck:
         self._graph = graph
         self._context = context
         self._engines = engines
-        self._precision = precision.of(context.options)
         self._searched = False
         self._reported: list[str] = []
         self.kept: tuple[str, ...] = ()
@@ -66,7 +65,7 @@ class EngineCheck:
         is trusted, unless it met it before: a graph's results are judged as a whole.
         """
         right = Reference(expected, expected)
-        if self._precision == FULL:
+        if self._context.precision == FULL:
             wrong = ties.disagreement(self._graph, args, ran.outputs, expected, rounding=True)
         else:
             right = Reference(expected, higher_precision.exact(self._graph, args, expected))
@@ -89,7 +88,9 @@ class EngineCheck:
 
     def _lost(self, outputs: Sequence[Any], right: Reference) -> str:
         """What an engine in a lower precision gives that is too far off, as one sentence."""
-        return verdict.disagreement(outputs, right.eager, lambda: right.exact, self._precision)
+        return verdict.disagreement(
+            outputs, right.eager, lambda: right.exact, self._context.precision
+        )
 
     def _again(
         self,
@@ -104,7 +105,7 @@ class EngineCheck:
 
         ``None`` where there is none. Later engines of the partition keep the same products.
         """
-        if self._precision != "int8" or self._searched:
+        if self._context.precision != "int8" or self._searched:
             return None
         errors: list[tuple[int, float]] = []
         made: list[Ran] = []
@@ -140,7 +141,7 @@ class EngineCheck:
     def _keep(self, kept: Sequence[Node], errors: dict[int, float]) -> None:
         """Have later engines keep these products; ``errors`` are by how many of them were kept."""
         self.kept = tuple(node.name for node in kept)
-        most = 0.0 if self._context.bound else lowered_precision.BOUNDS[self._precision]
+        most = 0.0 if self._context.bound else lowered_precision.BOUNDS[self._context.precision]
         for position, node in enumerate(kept):
             name = fx_nodes.captured_name(node) or node.name
             self._reported.append(name)

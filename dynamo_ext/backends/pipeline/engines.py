@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from dynamo_ext.backends import calibration, crash_records, precision
+from dynamo_ext.backends import calibration, crash_records
 from dynamo_ext.backends.base import CompiledFn, fact
 from dynamo_ext.backends.compile_context import CompileContext
 from dynamo_ext.backends.fx_graph import root_of_views
@@ -183,25 +183,21 @@ class Engines:
             graph = frozen(graph, weights, self._unused)
             examples = [n.meta.get("val") for n in graph.graph.nodes if n.op == "placeholder"]
             orders = expected_orders(graph)
-            calls = graph.meta[calibration.INPUTS] = self._calls.get(key, [])
-            graph.meta[precision.KEPT] = kept
-            context = self._context
+            calls, context = self._calls.get(key, []), self._context
             try:
                 with crash_records.during(context.attempt, "compiling"):
-                    run = context.backend.lower(graph, examples, context.options)
+                    lowered = context.lower(graph, examples, calibration=calls, full_precision=kept)
             except BaseException:
                 self._calls.pop(key, None)
                 raise
         select = self._given(constants)
-        made = self.known[key] = Engine(run, select, orders, shared=_fixed_outputs(graph))
+        made = self.known[key] = Engine(lowered.run, select, orders, shared=_fixed_outputs(graph))
+        made.lowered = self.lowered = lowered.lowered_operations
         if calls:
             # An engine's memory goes with the last reference to it.
             held = (weakref.ref(made), weakref.ref(constants) if constants else None)
-            made.run = calibration.counted(run, partial(self._doubt, *held))
+            made.run = calibration.counted(lowered.run, partial(self._doubt, *held))
         self.calibrated = len(calls)
-        # Of the object that it is a method of, where that counts them.
-        made.lowered = getattr(getattr(run, "__self__", None), "lowered_operations", None)
-        self.lowered = made.lowered
         self.seconds += time.perf_counter() - start
         self.built += 1
         return made

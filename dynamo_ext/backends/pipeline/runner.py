@@ -50,7 +50,6 @@ class Runner:
         self._relaxed = relaxed(graph)
         self._eager: Callable[..., Sequence[Any]] = self._relaxed.forward
         self._context = context
-        self._precision = precision.of(context.options)
         self._engines = Engines(graph, context, weights)
         self._check = EngineCheck(self._relaxed, context, self._engines)
         self._failures = 0
@@ -66,7 +65,7 @@ class Runner:
         are used up, the first one that has some.
         """
         constants = next(iter(self._engines.sets.live), None)
-        later = self._precision == "int8" and calibration.is_active()
+        later = self._context.precision == "int8" and calibration.is_active()
         later = later and self._engines.takes_ranges(constants)
         if not (later or self._engines.per_shape or self._is_late()):
             self._engine((), constants)
@@ -122,7 +121,7 @@ class Runner:
                 expected = self._eager(*args)
                 found = self._check.trusted(args, constants, Ran(engine, outputs), expected)
                 if isinstance(found, str):
-                    remedy = "" if self._precision == FULL else precision.REMEDY
+                    remedy = "" if self._context.precision == FULL else precision.REMEDY
                     remedy = _CALIBRATE if engine.doubted else remedy
                     self._die("verify", message=found, remedy=remedy)
                     return expected
@@ -146,7 +145,7 @@ class Runner:
     def _engine(self, args: Sequence[Any], constants: WeightSet | None) -> Engine | None:
         """The engine for a call, built where there is none; ``None`` where eager is to run it."""
         engines = self._engines
-        calibrates = self._precision == "int8" and calibration.is_active()
+        calibrates = self._context.precision == "int8" and calibration.is_active()
         if calibrates and engines.calibrate(args, constants):
             return None
         key = engines.key(args, constants)
@@ -213,7 +212,7 @@ class Runner:
         )
 
     def _record(self) -> None:
-        if self._precision != FULL:
+        if self._context.precision != FULL:
             self._context.journal.lowered[self.name] = self._engines.lowered
         self._context.journal.partitions[self.name] = replace(
             self._known,

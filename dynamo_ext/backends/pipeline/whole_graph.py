@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import LoweringError, fact
 from dynamo_ext.backends.compile_context import CompileContext
 from dynamo_ext.backends.fx_graph import may_differentiate
@@ -34,7 +33,7 @@ def handed_over(
     With a lower ``precision`` among the options the backend gets the graph under autocast. Weights
     are cast once, unless ``freeze`` is false.
     """
-    chosen = precision.of(context.options)
+    chosen = context.precision
     if chosen == FULL:
         return _handed_over(graph, inputs, context)
     lowering = Lowering(graph, inputs, chosen)
@@ -62,16 +61,15 @@ def _handed_over(
     in_partitions: Compile | None = None,
 ) -> Callable[..., Any]:
     """What the backend makes of a graph, under autocast where it is lowered."""
-    backend, options = context.backend, context.options
     if lowering is not None:
         context.journal.lowered[""] = lowering.product_operations(graph, inputs)
-    with lowering.on() if lowering else nullcontext(), _kept_apart(precision.of(options)):
+    with lowering.on() if lowering else nullcontext(), _kept_apart(context.precision):
         if in_partitions is not None:
             run = in_partitions(graph, inputs)
-        elif fact(backend, "through_aot"):
-            run = apart(graph, lambda rest: backend.lower(rest, inputs, options))
+        elif fact(context.backend, "through_aot"):
+            run = apart(graph, lambda rest: context.lower(rest, inputs).run)
         else:
-            run = backend.lower(graph, inputs, options)
+            run = context.lower(graph, inputs).run
     if not callable(run):
         message = f"The backend returned {type(run).__name__}, which cannot be called."
         raise LoweringError(message)

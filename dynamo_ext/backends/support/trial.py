@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from dynamo_ext.backends.base import RunThisCallEagerlyError
+from dynamo_ext.backends.base import Lowered, LoweringRequest, RunThisCallEagerlyError
 from dynamo_ext.backends.support import ties
 from dynamo_ext.backends.support.single_op import (
     alone,
@@ -25,7 +25,7 @@ from dynamo_ext.backends.support.single_op import (
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.numerics import tolerance
 
-Lower = Callable[[GraphModule], Callable[..., Sequence[Any]]]
+Lower = Callable[[LoweringRequest], Lowered]
 Plan = Iterator[tuple[str, list[torch.Tensor]]]
 
 _BLOCK = 2**14
@@ -70,10 +70,10 @@ _MOST_REPEATS = 4
 def disagreement(node: Node, lower: Lower, engine: str, *, strict: bool = False) -> str:
     """What an engine gets wrong about one operation, as a sentence; empty where nothing shows.
 
-    The inputs of ``node``, in a normalised graph, have values in ``meta``. ``lower`` makes a graph
-    of that one operation into a callable with the same inputs; ``engine`` is the name in the
-    sentence. With ``strict`` it tries also what torch's own kernels answer differently, and small
-    tensors more often.
+    The inputs of ``node``, in a normalised graph, have values in ``meta``. ``lower`` is asked for
+    a graph of that one operation, without options; ``engine`` is the name in the sentence. With
+    ``strict`` it tries also what torch's own kernels answer differently, and small tensors more
+    often.
 
     Raises ``RuntimeError`` where eager takes none of the data, perhaps for want of memory, what
     eager raises for want of memory, and whatever ``lower`` raises, and the engine on data that
@@ -99,7 +99,7 @@ def disagreement(node: Node, lower: Lower, engine: str, *, strict: bool = False)
                 continue
             if run is None:
                 set_meta_values(graph, data, expected)
-                run = lower(graph)
+                run = lower(LoweringRequest(graph, data, {})).run
             kept = [value.clone() for value in data]
             wrong = _wrong(graph, run, data, expected)
             if wrong:

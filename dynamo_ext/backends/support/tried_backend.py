@@ -1,16 +1,22 @@
 """What engines have in common that are asked about an operation by giving them that one."""
 
 import contextlib
-import functools
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
-import torch
-from torch.fx import GraphModule, Node
+from torch.fx import Node
 
 from dynamo_ext.backends import fork_safety
-from dynamo_ext.backends.base import Backend, CompiledFn, LoweringError, Options, StayEager, Support
+from dynamo_ext.backends.base import (
+    Backend,
+    Lowered,
+    LoweringError,
+    LoweringRequest,
+    StayEager,
+    Support,
+)
 from dynamo_ext.backends.support import data_checks, trial
 from dynamo_ext.backends.support.support_cache import Answers
 from dynamo_ext.backends.torch_private.decompositions import decompositions_of, gpu_attention
@@ -49,8 +55,8 @@ class TriedBackend(Backend):
         ...
 
     @abstractmethod
-    def compiled(self, graph: GraphModule, options: Options) -> CompiledFn:
-        """What a partition becomes; ``options`` are empty in a trial."""
+    def compiled(self, request: LoweringRequest) -> Lowered:
+        """What a partition becomes; a trial has no options."""
         ...
 
     def quiet(self) -> contextlib.AbstractContextManager[None]:
@@ -83,23 +89,20 @@ class TriedBackend(Backend):
     def attempt(self, node: Node) -> str:
         """Compare the one operation with eager: what was wrong, or nothing. May raise anything."""
         with dispatch.outside_modes(), self.quiet():
-            run = functools.partial(self._checked, options={})
-            return trial.disagreement(node, run, self.engine, strict=self.strict)
+            return trial.disagreement(node, self._checked, self.engine, strict=self.strict)
 
-    def _checked(self, graph: GraphModule, options: Options) -> CompiledFn:
-        watched = data_checks.with_check(graph) if self.checks_data else None
+    def _checked(self, request: LoweringRequest) -> Lowered:
+        watched = data_checks.with_check(request.graph) if self.checks_data else None
         if watched is None:
-            return self.compiled(graph, options)
-        return data_checks.raising(self.compiled(watched, options))
+            return self.compiled(request)
+        lowered = self.compiled(replace(request, graph=watched))
+        return replace(lowered, run=data_checks.raising(lowered.run))
 
-    def lower(
-        self, graph: GraphModule, example_inputs: Sequence[torch.Tensor], options: Options
-    ) -> CompiledFn:
+    def lower_for(self, request: LoweringRequest) -> Lowered:
         """Compile; what the engine raises is a ``LoweringError`` in one line."""
-        del example_inputs
         try:
             with self.quiet():
-                return self._checked(graph, options)
+                return self._checked(request)
         except StayEager:
             raise
         except Exception as error:

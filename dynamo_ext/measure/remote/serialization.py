@@ -131,7 +131,7 @@ def candidate_from(candidate: Candidate, backend: Any, options: Mapping[str, Any
         found = backend
     settled = resolve(found.name, found.options, options)
     compiler = Compiler(found, settled) if candidate.availability.available else None
-    return replace(candidate, compiler=compiler)
+    return replace(candidate, compiler=compiler and compiler.within(candidate.bound))
 
 
 def sent(candidate: Candidate) -> tuple[Candidate, Any, dict[str, Any]]:

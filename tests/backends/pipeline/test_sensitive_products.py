@@ -9,7 +9,7 @@ from torch.fx import symbolic_trace
 
 import dynamo_ext
 from dynamo_ext.analysis.kept_operations import clauses
-from dynamo_ext.backends import precision
+from dynamo_ext.backends import precision, registry
 from dynamo_ext.backends.pipeline import sensitive_products
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.report import Report
@@ -125,9 +125,10 @@ def test_products_are_kept_for_a_bound_of_the_users(engine: str) -> None:
         assert 2 * usual < lost < 0.2
         limit = (usual * lost) ** 0.5
         torch.compiler.reset()
-        compiled = dynamo_ext.optimize(f"{engine}:int8")(model)
-        with precision.within(AccuracyBound.parse(f"rel<={limit}")):
-            compiled(x)
+        bound = AccuracyBound.parse(f"rel<={limit}")
+        compiler = registry.compiler(f"{engine}:int8").within(bound)
+        compiled = dynamo_ext.optimize(compiler)(model)
+        compiled(x)
         assert 1e-4 < error(compiled(x), model(x)) < limit
     [graph] = compiled.report().graphs
     [kept] = graph.kept
@@ -141,9 +142,11 @@ def test_what_misses_a_bound_of_the_users_all_the_same_runs_as_it_is(engine: str
     with torch.no_grad():
         lost = error(dynamo_ext.optimize(f"{engine}:int8")(model)(x), model(x))
     torch.compiler.reset()
-    compiled = dynamo_ext.optimize(f"{engine}:int8", dynamic=True)(model)
     # Less than a quarter of the products lose, and not so little that none are tried.
-    with torch.no_grad(), precision.within(AccuracyBound.parse(f"rel<={0.75 * lost}")):
+    bound = AccuracyBound.parse(f"rel<={0.75 * lost}")
+    compiler = registry.compiler(f"{engine}:int8").within(bound)
+    compiled = dynamo_ext.optimize(compiler, dynamic=True)(model)
+    with torch.no_grad():
         for rows in (4, 4, 6, 6):
             x = torch.randn(rows, WIDTH)
             assert 1e-4 < error(compiled(x), model(x)) < 0.2

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from dynamo_ext.backends import disk_cache, registry
-from dynamo_ext.backends.base import LoweringError, Support
+from dynamo_ext.backends.base import Lowered, LoweringError, Support
 from dynamo_ext.backends.support import support_cache, trial
 from dynamo_ext.backends.support.support_cache import Answers, AnswerTable
 
@@ -161,7 +161,7 @@ def test_what_eager_had_no_memory_for_is_not_kept(
         return graph
 
     def attempt(each: torch.fx.Node) -> str:
-        return trial.disagreement(each, lambda _: lambda *data: [torch.sub(*data)], "XLA")
+        return trial.disagreement(each, lambda _: Lowered(lambda *data: [torch.sub(*data)]), "XLA")
 
     monkeypatch.setattr(trial, "alone", scarce)
     answers = Engine(attempt, "xla")

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from dynamo_ext.backends.base import Lowered, LoweringRequest
 from dynamo_ext.backends.support import trial
 
 if TYPE_CHECKING:
     import pytest
-    from torch.fx import GraphModule
 
 
 class OnDevice(torch.Tensor):
@@ -47,8 +47,8 @@ def test_an_index_that_the_cpu_refuses_is_not_tried_on_a_gpu(
     monkeypatch.setattr(trial, "_values", lambda *a: made(*a).as_subclass(OnDevice))
     OnDevice.indices.clear()
 
-    def lower(alone: GraphModule) -> Any:
-        return lambda *data: alone(*(value.cpu() for value in data))
+    def lower(request: LoweringRequest) -> Lowered:
+        return Lowered(lambda *data: request.graph(*(value.cpu() for value in data)))
 
     assert trial.disagreement(node, lower, "It") == ""
     assert OnDevice.indices

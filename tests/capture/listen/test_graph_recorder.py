@@ -68,8 +68,8 @@ def test_a_later_one_raises_and_has_changed_things_once(function: Any) -> None:
 
 def test_what_a_backend_says_while_it_compiles_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     def compiler(graph: Any, inputs: Any) -> Any:
-        journal.tell("it compiles")
-        journal.tell("")
+        journal.current().tell("it compiles")
+        journal.current().tell("")
         return graph.forward
 
     heard: list[str] = []

@@ -6,15 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from torch.fx import GraphModule
 
-from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import (
     WHOLE_GRAPH_OPTIONS,
     CompiledFn,
-    Inputs,
-    Options,
+    Lowered,
+    LoweringRequest,
     WholeGraphBackend,
     unavailable,
 )
@@ -53,15 +51,16 @@ class CudagraphsBackend(WholeGraphBackend):
         remedy = "Run on a machine with an NVIDIA GPU and a CUDA build of torch."
         return unavailable(reason, remedy)
 
-    def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
+    def lower_for(self, request: LoweringRequest) -> Lowered:
         """Hand the graph to torch's backend, and watch its counter of skips."""
-        journal = journals.current()
+        journal = request.journal
         in_place = torch_private.weights_in_place()
         with _skips_journalled(journal), in_place, warnings.catch_warnings():
             # Parts of torch still decorate with what torch itself has deprecated.
             warnings.simplefilter("ignore", DeprecationWarning)
-            run = aot.compile_by_aot("cudagraphs", graph, example_inputs)
-        return _watched(run, journal, clone=bool(options.get("clone_outputs", True)))
+            run = aot.compile_by_aot("cudagraphs", request.graph, request.inputs)
+        clone = bool(request.options.get("clone_outputs", True))
+        return Lowered(_watched(run, journal, clone=clone))
 
 
 def _watched(run: CompiledFn, journal: Journal, *, clone: bool) -> CompiledFn:

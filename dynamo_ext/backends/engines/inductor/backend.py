@@ -6,15 +6,12 @@ import shutil
 from collections.abc import Sequence
 
 import torch
-from torch.fx import GraphModule
 
 from dynamo_ext.backends import effects, precision
-from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends.base import (
     WHOLE_GRAPH_OPTIONS,
-    CompiledFn,
-    Inputs,
-    Options,
+    Lowered,
+    LoweringRequest,
     WholeGraphBackend,
     unavailable,
 )
@@ -53,14 +50,16 @@ class InductorBackend(WholeGraphBackend):
             return unavailable(reason, "Install g++ or clang, or point CXX at one.")
         return super().probe()
 
-    def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
+    def lower_for(self, request: LoweringRequest) -> Lowered:
         """Compile with inductor under ``options["mode"]``, with eager's random numbers."""
+        graph, options = request.graph, request.options
         mode, eagers = str(options.get("mode", "default")), options.get("random") != "torch"
         if not eagers and effects.of_graph(graph).draws:
-            journals.current().add_fallback(
+            request.journal.add_fallback(
                 "random", "graph", message=_OTHERS, remedy=_EAGERS, harmless=True
             )
-        return torch_private.inductor_compile(graph, example_inputs, mode, eagers_random=eagers)
+        run = torch_private.inductor_compile(graph, request.inputs, mode, eagers_random=eagers)
+        return Lowered(run)
 
 
 BACKEND = InductorBackend()

@@ -9,9 +9,9 @@ import re
 from collections.abc import Sequence
 
 import torch
-from torch.fx import GraphModule, Node
+from torch.fx import Node
 
-from dynamo_ext.backends.base import COMMON, CompiledFn, Options, unavailable
+from dynamo_ext.backends.base import COMMON, Lowered, LoweringRequest, unavailable
 from dynamo_ext.backends.engines.lazy import session, torch_private
 from dynamo_ext.backends.support.single_op import operator_name
 from dynamo_ext.backends.support.tensor_limits import TensorLimits
@@ -67,10 +67,9 @@ class LazyBackend(TriedBackend):
         wrong = super().attempt(node)
         return wrong or (_EAGER if torch_private.lazy_eager_calls() != before else "")
 
-    def compiled(self, graph: GraphModule, options: Options) -> CompiledFn:
+    def compiled(self, request: LoweringRequest) -> Lowered:
         """Move constants to the device; see ``session.Session`` for the call."""
-        del options
-        return session.Session(graph).run
+        return Lowered(session.Session(request.graph).run)
 
     def error_summary(self, error: BaseException) -> str:
         """Without the operators that torch lists."""

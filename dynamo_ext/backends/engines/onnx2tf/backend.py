@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import Distribution
 from typing import Any
 
-from torch.fx import GraphModule, Node
+from torch.fx import Node
 
-from dynamo_ext.backends.base import CompiledFn, Options
+from dynamo_ext.backends.base import Lowered, LoweringRequest
 from dynamo_ext.backends.engines.onnx import convert, limits, torch_private
 from dynamo_ext.backends.engines.onnx.through_onnx import ThroughOnnx
 from dynamo_ext.backends.engines.onnx2tf import session
@@ -58,17 +58,16 @@ class OnnxToTensorFlowBackend(ThroughOnnx):
             return "torch.onnx has no conversion for it."
         return limits.truncated(node)
 
-    def compiled(self, graph: GraphModule, options: Options) -> CompiledFn:
+    def compiled(self, request: LoweringRequest) -> Lowered:
         """Translate, trace, compile; see ``session.compiled`` for the call."""
-        del options
+        graph = request.graph
         model = convert.translate(graph)
-        inputs = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
         outputs: Any = graph.graph.output_node().args[0]
         results = [node.meta["val"] for node in outputs]
         session.tensorflow()
         # TensorFlow notes the code of the whole stack: that of a thread is short.
         with ThreadPoolExecutor(1) as thread:
-            return thread.submit(session.compiled, model, inputs, results).result()
+            return Lowered(thread.submit(session.compiled, model, request.inputs, results).result())
 
 
 BACKEND = OnnxToTensorFlowBackend()

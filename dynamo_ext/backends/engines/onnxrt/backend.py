@@ -6,10 +6,10 @@ DLPack, so nothing is copied on the way in or out.
 
 from collections.abc import Sequence
 
-from torch.fx import GraphModule, Node
+from torch.fx import Node
 
-from dynamo_ext.backends import calibration, precision
-from dynamo_ext.backends.base import PARTITION_OPTIONS, THREADS, CompiledFn, Options
+from dynamo_ext.backends import precision
+from dynamo_ext.backends.base import PARTITION_OPTIONS, THREADS, Lowered, LoweringRequest
 from dynamo_ext.backends.engines.onnx import convert, recurrent
 from dynamo_ext.backends.engines.onnx.through_onnx import ThroughOnnx
 from dynamo_ext.backends.engines.onnxrt import limits, quantize, session
@@ -44,19 +44,16 @@ class OnnxRuntimeBackend(ThroughOnnx):
             session.load(convert.single(node), {}, trial=True)
         return ""
 
-    def compiled(self, graph: GraphModule, options: Options) -> CompiledFn:
+    def compiled(self, request: LoweringRequest) -> Lowered:
         """Translate, fold, load; see ``session.Session`` for the call."""
+        graph, options = request.graph, request.options
         model = convert.translate(session.without_negative_indices(graph))
         recurrent.say_what_is_not_finite(model)
         lowered = None
         if precision.of(options) != FULL:
-            calls = graph.meta.get(calibration.INPUTS, ())
-            kept = quantize.value_names(graph, graph.meta.get(precision.KEPT, ()))
-            model, lowered = quantize.quantized(model, calls, kept)
-        inputs = [node.meta["val"] for node in graph.graph.nodes if node.op == "placeholder"]
-        made = session.Session(model, inputs, options)
-        made.lowered_operations = lowered
-        return made.run
+            kept = quantize.value_names(graph, request.full_precision)
+            model, lowered = quantize.quantized(model, request.calibration, kept)
+        return Lowered(session.Session(model, request.inputs, options).run, lowered)
 
 
 BACKEND = OnnxRuntimeBackend()

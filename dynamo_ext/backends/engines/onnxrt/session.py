@@ -159,9 +159,6 @@ class Session:
     ``examples``, fake or real, are those of every call. Of the options ``threads`` is read.
     """
 
-    lowered_operations: int | None = None
-    """Operations of products that the model computes in a lower precision, where known."""
-
     def __init__(self, model: Any, examples: Sequence[Any], options: Mapping[str, Any]) -> None:
         import onnx_ir
 

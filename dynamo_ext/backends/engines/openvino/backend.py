@@ -8,10 +8,14 @@ import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
-from torch.fx import GraphModule
-
 from dynamo_ext.backends import precision
-from dynamo_ext.backends.base import PARTITION_OPTIONS, THREADS, CompiledFn, Options, unavailable
+from dynamo_ext.backends.base import (
+    PARTITION_OPTIONS,
+    THREADS,
+    Lowered,
+    LoweringRequest,
+    unavailable,
+)
 from dynamo_ext.backends.engines.openvino import convert, limits, session
 from dynamo_ext.backends.support import extremes
 from dynamo_ext.backends.support.quiet import quiet
@@ -87,9 +91,10 @@ class OpenVinoBackend(TriedBackend):
 
     unsupported_reason = staticmethod(limits.unsupported_reason)
 
-    def compiled(self, graph: GraphModule, options: Options) -> CompiledFn:
+    def compiled(self, request: LoweringRequest) -> Lowered:
         """Convert and compile; see ``session.Session`` for the call."""
-        return session.Session(graph, options).run
+        made = session.Session(request)
+        return Lowered(made.run, made.lowered_operations)
 
     def quiet(self) -> AbstractContextManager[None]:
         """Its Python side logs and warns."""

@@ -8,10 +8,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
-from torch.fx import GraphModule
 
-from dynamo_ext.backends import calibration, precision
-from dynamo_ext.backends.base import RunEagerlyError, RunThisCallEagerlyError
+from dynamo_ext.backends import precision
+from dynamo_ext.backends.base import LoweringRequest, RunEagerlyError, RunThisCallEagerlyError
 from dynamo_ext.backends.engines.openvino import compress, convert, finite, ran, sequences
 from dynamo_ext.backends.support import data_checks
 from dynamo_ext.backends.support.lending import plain
@@ -99,9 +98,8 @@ class Session:
     alone, and an address that stays is bound once.
     """
 
-    def __init__(
-        self, graph: GraphModule, options: Mapping[str, Any], *, keeps_nan: bool = False
-    ) -> None:
+    def __init__(self, request: LoweringRequest, *, keeps_nan: bool = False) -> None:
+        graph, options = request.graph, request.options
         self._look = data_checks.input_check(graph)
         chosen = precision.of(options)
         # The numbers of float16 end at 65504.
@@ -109,8 +107,7 @@ class Session:
         # The engine reads constants where they are, so the graph stays with it.
         self._graph = convert.prepare(graph, known.spared)
         if chosen == "int8":
-            calls = graph.meta.pop(calibration.INPUTS, ())
-            compress.compress(self._graph, calls, graph.meta.get(precision.KEPT, ()))
+            compress.compress(self._graph, request.calibration, request.full_precision)
         self._places = convert.distinct(self._graph)
         unread = sequences.divide(self._graph)
         self._checks = bool(known.checked)
@@ -122,7 +119,7 @@ class Session:
             finite.add_check(self._graph, known.checked)
             # Integers keep no NaN.
             if chosen != "int8":
-                self._other = functools.partial(Session, graph, options, keeps_nan=True)
+                self._other = functools.partial(Session, request, keeps_nan=True)
         compiled_model = compiled(convert.convert(self._graph), options)
         self.lowered_operations = (
             None

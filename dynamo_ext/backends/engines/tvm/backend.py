@@ -8,10 +8,17 @@ TensorIR's primitives (arXiv:2207.04296), for those functions that no earlier se
 
 import re
 from collections.abc import Sequence
+from functools import partial
 
-from torch.fx import GraphModule, Node
+from torch.fx import Node
 
-from dynamo_ext.backends.base import PARTITION_OPTIONS, CompiledFn, Options, Support, unavailable
+from dynamo_ext.backends.base import (
+    PARTITION_OPTIONS,
+    Lowered,
+    LoweringRequest,
+    Support,
+    unavailable,
+)
 from dynamo_ext.backends.engines.tvm import session, target
 from dynamo_ext.backends.engines.tvm.ops import table
 from dynamo_ext.backends.engines.tvm.tuning import search
@@ -79,10 +86,9 @@ class TvmBackend(TriedBackend):
             return f"There is no converter to TVM for {node.target}."
         return _LIMITS.unsupported_reason(node)
 
-    def compiled(self, graph: GraphModule, options: Options) -> CompiledFn:
+    def compiled(self, request: LoweringRequest) -> Lowered:
         """Convert, fuse, schedule by rule and compile."""
-        del options
-        return session.Session(graph).run
+        return Lowered(session.Session(request.graph).run)
 
     def error_summary(self, error: BaseException) -> str:
         """The last line of TVM's message."""
@@ -120,9 +126,9 @@ class TvmMetaScheduleBackend(TvmBackend):
         """What ``tvm`` answers."""
         return TVM.supports(node)
 
-    def compiled(self, graph: GraphModule, options: Options) -> CompiledFn:
+    def compiled(self, request: LoweringRequest) -> Lowered:
         """Convert, fuse, search for what has no record, and compile with the best known."""
-        return search.session(graph, options).run
+        return Lowered(session.Session(request.graph, partial(search.built, request)).run)
 
 
 TVM = TvmBackend()

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from dynamo_ext.backends.base import COMMON, CompiledFn, Options, unavailable
+from dynamo_ext.backends.base import COMMON, Lowered, LoweringRequest, unavailable
 from dynamo_ext.backends.engines.xla import session
 from dynamo_ext.backends.engines.xla.ops import table
 from dynamo_ext.backends.support import ties
@@ -99,11 +99,9 @@ class XlaBackend(TriedBackend):
             return f"torchax has no lowering for {name}, nor have we."
         return "" if name in _UNTRIED else super().attempt(node)
 
-    def compiled(self, graph: GraphModule, options: Options) -> CompiledFn:
+    def compiled(self, request: LoweringRequest) -> Lowered:
         """Trace and compile; see ``session`` for the call."""
-        del options
-        run: CompiledFn = self._compiled(graph).run
-        return run
+        return Lowered(self._compiled(request.graph).run)
 
     @contextlib.contextmanager
     def quiet(self) -> Iterator[None]:

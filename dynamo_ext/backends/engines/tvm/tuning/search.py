@@ -9,21 +9,19 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from torch.fx import GraphModule
-
-from dynamo_ext.backends import journal
-from dynamo_ext.backends.engines.tvm import session as tvm_session
+from dynamo_ext.backends.base import LoweringRequest
 from dynamo_ext.backends.engines.tvm import target
 from dynamo_ext.backends.engines.tvm.schedule import rules
+from dynamo_ext.backends.engines.tvm.session import Program
 from dynamo_ext.backends.engines.tvm.tuning import measure
+from dynamo_ext.backends.journal import Journal
 from dynamo_ext.interruptions import interrupts_later, pass_on, suppressed
 from dynamo_ext.numerics.rng_state import host_kept
-from dynamo_ext.timing import first_run
 from dynamo_ext.timing.race import Plan, TimedCallable, race
 
 BATCH = 8
@@ -39,14 +37,11 @@ NEGLIGIBLE = 0.02
 """Share of a graph's time below which a function is left as the rules have it."""
 
 
-def session(graph: GraphModule, options: Mapping[str, Any]) -> tvm_session.Session:
-    """Compile a partition with the best schedules known, after searching for what is new."""
-    return tvm_session.Session(graph, partial(_built, options))
-
-
-def _built(options: Mapping[str, Any], program: tvm_session.Program) -> Any:
+def built(request: LoweringRequest, program: Program) -> Any:
+    """A partition with the best schedules known, after searching for what is new."""
     from tvm.s_tir.meta_schedule import database, relax_integration
 
+    options = request.options
     base = Path(options["database"] or target.cache_folder() / "database").expanduser()
     folder = base / f"{target.version()}-{target.cpu()}-{target.threads()}"
     records = []
@@ -65,7 +60,7 @@ def _built(options: Mapping[str, Any], program: tvm_session.Program) -> Any:
     with contextlib.suppress(OSError):
         path.mkdir(parents=True)
         own = database.JSONDatabase(work_dir=str(path))
-    tune(new, own, options)
+    tune(new, own, request)
     tuned = program.built(partial(_best, database.UnionDatabase(*records, own)))
     pair = [TimedCallable("", partial(e["main"], *program.inputs())) for e in (by_rule, tuned)]
     race(pair, Plan(rounds=11))
@@ -98,7 +93,7 @@ def _keep_rule(database: Any, function: Any, seconds: float) -> None:
     database.commit_tuning_record(TuningRecord(trace, workload, [seconds], target.target()))
 
 
-def tune(functions: Sequence[Any], database: Any, options: Mapping[str, Any]) -> None:
+def tune(functions: Sequence[Any], database: Any, request: LoweringRequest) -> None:
     """Search schedules for functions that TVM extracted: ``trials`` each, in ``budget`` seconds.
 
     An interrupt ends the search, and is raised when what was measured is in the database.
@@ -106,9 +101,9 @@ def tune(functions: Sequence[Any], database: Any, options: Mapping[str, Any]) ->
     import tvm
     from tvm.s_tir import meta_schedule as ms
 
-    start, most = time.monotonic(), options["trials"]
+    start, most = time.monotonic(), request.options["trials"]
     # What is found has to be compiled and checked in the seconds that a first run has.
-    budget = min(options["budget"], SHARE * first_run.current().left)
+    budget = min(request.options["budget"], SHARE * request.budget.left)
 
     def over() -> bool:
         return bool(interrupts) or time.monotonic() - start >= budget
@@ -117,8 +112,9 @@ def tune(functions: Sequence[Any], database: Any, options: Mapping[str, Any]) ->
         times[at] += [float(each.run_secs[0]) if each.run_secs else 1.0 for each in results]
         best, (seconds, function) = min(times[at]) * 1e6, worth[at]
         _show(
+            request.journal,
             f"{function.task_name}: {len(times[at])} of {most} schedules, best {best:.0f} µs, by "
-            f"rule {seconds * 1e6:.0f} µs; {time.monotonic() - start:.0f} of {budget:.0f} s"
+            f"rule {seconds * 1e6:.0f} µs; {time.monotonic() - start:.0f} of {budget:.0f} s",
         )
 
     # Keep TVM from clearing a cell's output when it has something to print.
@@ -152,7 +148,7 @@ def tune(functions: Sequence[Any], database: Any, options: Mapping[str, Any]) ->
                 pass_on(error)
                 if not over():
                     raise
-        _show("")
+        _show(request.journal, "")
         for pair in pairs:
             if pair[0] and (pair not in worth or _record(database, pair[1])):
                 _keep_rule(database, pair[1], pair[0])
@@ -180,7 +176,7 @@ def _context(function: Any) -> Any:
     return context
 
 
-def _show(words: str) -> None:
+def _show(journal: Journal, words: str) -> None:
     shown = journal.tell(f"tvm_meta_schedule searches {words}" if words else "")
     if not shown and (sys.stderr.isatty() or "ipykernel" in sys.modules):
         sys.stderr.write(f"\r{words:<110}" if words else "\n")

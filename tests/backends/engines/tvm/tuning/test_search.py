@@ -19,11 +19,12 @@ import pytest
 import torch
 from torch import nn
 
-from dynamo_ext.backends import journal, registry
+from dynamo_ext.backends import registry
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.engines.tvm import target
 from dynamo_ext.backends.engines.tvm.schedule import rules
 from dynamo_ext.backends.engines.tvm.tuning import measure, search
+from dynamo_ext.backends.journal import Journal
 from dynamo_ext.timing.race import TimedCallable
 from tests.magics.shell import interruptible
 from tests.needs import needs
@@ -153,7 +154,7 @@ def test_the_whole_partition_decides(
 ) -> None:
     del timed
     built: list[bool] = []
-    program = search.tvm_session.Program
+    program = search.Program
     make = program.built
 
     def spy(self: Any, schedule: Callable[[Any], Any]) -> Any:
@@ -313,16 +314,16 @@ def test_progress_is_told_or_written_where_somebody_reads(
 ) -> None:
     del timed
     told: list[str] = []
-    monkeypatch.setattr(journal, "tell", lambda words: told.append(words) or True)
+    monkeypatch.setattr(Journal, "tell", lambda _, words: told.append(words) or True)
     agrees(harness, model(), tuned(tmp_path / "told"))
     assert "searches fused_" in told[0]
     assert ": 3 of 3 schedules, best " in told[0]
     assert told[0].endswith(" of 600 s")
     assert (len(told), told[-1]) == (3, "")
-    monkeypatch.setattr(journal, "tell", lambda _: False)
+    monkeypatch.setattr(Journal, "tell", lambda *_: False)
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
-    search._show("nobody reads")
+    search._show(Journal(), "nobody reads")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    search._show("3 of 3")
-    search._show("")
+    search._show(Journal(), "3 of 3")
+    search._show(Journal(), "")
     assert capsys.readouterr().err.rstrip(" \n") == "\r3 of 3"
