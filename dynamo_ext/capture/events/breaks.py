@@ -24,6 +24,8 @@ _BRANCH = re.compile(
 _NOISE = (
     "Please report an issue to PyTorch",
     "It may be possible to write Dynamo tracing rules",
+    "Your code may result in an error when running in eager",
+    "If it is a Python builtin, please file an issue",
     "Set TORCHDYNAMO_VERBOSE",
     "from user code",
 )
