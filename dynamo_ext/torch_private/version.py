@@ -159,7 +159,7 @@ def patches(tree: ast.AST) -> list[ast.Call]:
         if isinstance(node, ast.FunctionDef)
         for decorator in node.decorator_list
         if isinstance(decorator, ast.Call)
-        and ast.unparse(decorator.func) in {"patches", "patches_instruction"}
+        and ast.unparse(decorator.func) in {"patches", "patches_each", "patches_instruction"}
     ]
 
 

@@ -20,7 +20,11 @@ from torch._dynamo.variables.lists import ListIteratorVariable, ListVariable, Tu
 from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
 from torch._dynamo.variables.user_defined import UserDefinedClassVariable, UserDefinedDictVariable
 
-from dynamo_ext.capture.torch_private.patches.registry import patches, patches_instruction
+from dynamo_ext.capture.torch_private.patches.registry import (
+    patches,
+    patches_each,
+    patches_instruction,
+)
 from dynamo_ext.capture.torch_private.patches.values import end_at_operator
 
 _IN_PLACE = {operator.imul: "__imul__", operator.ior: "__ior__"}
@@ -69,8 +73,9 @@ if not hasattr(ListVariable, "sq_inplace_repeat_impl"):
             )
 
     # Torch 2.12 has another kind of variable for `iter`.
-    @patches(getattr(builtin, "IterBuiltinVariable", BuiltinVariable), "call_function")
-    @patches(BuiltinVariable, "call_function")
+    @patches_each(
+        [BuiltinVariable, getattr(builtin, "IterBuiltinVariable", BuiltinVariable)], "call_function"
+    )
     def builtin_call(
         upstream: Callable[..., Any], self: Any, tx: Any, args: Any, kwargs: Any
     ) -> Any:

@@ -6,6 +6,7 @@ A user's own ``torch.compile`` elsewhere is untouched.
 import contextlib
 import dis
 import functools
+import itertools
 import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -76,6 +77,17 @@ def patches(owner: Any, *names: str) -> Callable[[_Function], _Function]:
             return ours(upstream, *args, **kwargs)
 
         _patches.append((owner, name, staticmethod(patched) if static else patched))
+        return ours
+
+    return patch
+
+
+def patches_each(owners: Iterable[Any], *names: str) -> Callable[[_Function], _Function]:
+    """As ``patches``, for every one of the names, of each of several owners."""
+
+    def patch(ours: _Function) -> _Function:
+        for owner, name in itertools.product(dict.fromkeys(owners), names):
+            patches(owner, name)(ours)
         return ours
 
     return patch
