@@ -3,15 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dynamo_ext.analysis import capture_advice, kept_operations
+from dynamo_ext.analysis import capture_advice, kept_operations, placement
 from dynamo_ext.analysis.advice_step import MAX_LISTED, NEGLIGIBLE_WEIGHT, Advice, clause, how_often
-from dynamo_ext.analysis.placement import (
-    EAGER,
-    coverage,
-    eager_seconds,
-    is_unraced,
-    operator_times,
-)
 from dynamo_ext.analysis.speed import cell_gain
 from dynamo_ext.formatting import count, listing, percent, seconds
 from dynamo_ext.records.comparison import BUSY_CORES
@@ -121,13 +114,13 @@ def _unsupported(report: Report) -> Iterator[Advice]:
     for each in report.fallbacks:
         if each.stage == "unsupported":
             groups.setdefault((bool(each.operator), each.message), []).append(each)
-    covered = coverage(report)
+    covered = placement.coverage(report)
     every = [p for g in report.graphs for p in g.partitions]
     short = sum(p.operations for p in every if p.short)
     split = [len(g.partitions) for g in report.graphs if len(g.partitions) > 1]
     lead = f"{len(split):,} graphs run" if len(split) > 1 else "the graph runs"
-    times = eager_seconds(report)
-    whole = sum(each.seconds for each in operator_times(report))
+    times = placement.eager_seconds(report)
+    whole = sum(each.seconds for each in placement.operator_times(report))
     for (named, message), group in groups.items():
         kept = sum(f.count for f in group)
         if named:
@@ -161,7 +154,7 @@ def _unsupported(report: Report) -> Iterator[Advice]:
 
 
 def _not_raced(report: Report) -> Iterator[Advice]:
-    if is_unraced(report):
+    if placement.is_unraced(report):
         named = "%%dynamo --opt candidates=openvino+onnxrt"
         if report.cell is None:
             named = 'dynamo_ext.optimize("auto", options={"candidates": "openvino+onnxrt"})'
@@ -180,13 +173,13 @@ def _kept_operations(report: Report) -> Iterator[Advice]:
 
 
 def _nothing_wrong(report: Report) -> Iterator[Advice]:
-    covered = coverage(report)
+    covered = placement.coverage(report)
     if not covered.graphs or report.interrupted:
         return
     decided = report.profile_busy_cores < BUSY_CORES
-    costliest = next(iter(operator_times(report)), None) if decided else None
+    costliest = next(iter(placement.operator_times(report)), None) if decided else None
     found = cell_gain(report)
-    if costliest and (report.backend == EAGER or covered.in_engine):
+    if costliest and (report.backend == placement.EAGER or covered.in_engine):
         topic, step = "profiled", "See which backend is fastest at it: %%dynamo compare."
         problem = (
             f"`{costliest.name}` has {percent(costliest.share)} of the operations' time in eager"
@@ -196,7 +189,7 @@ def _nothing_wrong(report: Report) -> Iterator[Advice]:
         topic, step = "slower", "See whether another backend is faster: %%dynamo compare."
         problem = f"Nothing is in the way, and {report.backend} is slower than plain code here"
         evidence = f"by {found.source}"
-    elif not covered.in_engine and report.backend == EAGER:
+    elif not covered.in_engine and report.backend == placement.EAGER:
         topic, step = "captured", "See which backend is faster: %%dynamo compare."
         problem = "The code is captured, and eager runs it"
         evidence = count(covered.captured, "operation")

@@ -14,6 +14,7 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
+from dynamo_ext import errors
 from dynamo_ext.analysis.speed import spent
 from dynamo_ext.backends import crash_records, registry
 from dynamo_ext.backends.compiler import Compiler
@@ -26,12 +27,6 @@ from dynamo_ext.capture.cells.runner import CellState, run_cell, run_plainly
 from dynamo_ext.capture.listen.graph_recorder import recorded
 from dynamo_ext.capture.report.source_lines import name_cells_by
 from dynamo_ext.capture.tracer import Tracer
-from dynamo_ext.errors import (
-    CellError,
-    DynamoExtError,
-    LastingEffectError,
-    UnknownBackendError,
-)
 from dynamo_ext.magics.argument_errors import refuse
 from dynamo_ext.magics.arguments import CellArguments, check_output_name, seconds
 from dynamo_ext.magics.cell_errors import show_as, show_error, show_syntax_error
@@ -84,7 +79,7 @@ class Workbench:
         """
         if not body.strip():
             msg = "There is no code in this cell."
-            raise CellError(msg, "Put the code to run under the %%dynamo line.")
+            raise errors.CellError(msg, "Put the code to run under the %%dynamo line.")
         plain = self._is_off and arguments.mode != "explain"
         try:
             text = read_cell(self._shell, line, body, silent=silent)
@@ -235,18 +230,18 @@ class Workbench:
             return
         if not program.segments:
             msg = "There is no code in this cell."
-            raise CellError(msg, "Put the code to measure under the %%dynamo compare line.")
+            raise errors.CellError(msg, "Put the code to measure under the %%dynamo compare line.")
         check_output_name(arguments.output, self._shell.user_ns, program.stored_names)
         text.name_for_tracebacks(program.filename)
         quiet = arguments.quiet or runs_silently(self._shell)
         try:
             with waiting, reporting_to(waiting.show, None if quiet else waiting.announce):
                 result = compare_cell(self._shell, text, program, self._names, arguments)
-        except LastingEffectError as error:
+        except errors.LastingEffectError as error:
             command = f"%%dynamo {line.strip()}"
             raise error.with_commands(command) from None
         except (Exception, KeyboardInterrupt) as error:
-            if isinstance(error, (UsageError, DynamoExtError)):
+            if isinstance(error, (UsageError, errors.DynamoExtError)):
                 raise
             if not show_error(self._shell, error, program.filename):
                 raise
@@ -330,7 +325,7 @@ class Workbench:
         compiler = choose(backend, self._shell.user_ns, {}, strict=False)
         self.default = backend
         said = [f"%%dynamo cells now use {getattr(compiler, 'name', backend)}."]
-        with contextlib.suppress(UnknownBackendError):
+        with contextlib.suppress(errors.UnknownBackendError):
             [info] = registry.describe(backend)
             lack = info.availability
             if not lack.available:

@@ -13,15 +13,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends.base import RunThisCallEagerlyError
-from dynamo_ext.backends.support import ties
-from dynamo_ext.backends.support.single_op import (
-    alone,
-    operator_name,
-    scatter_into,
-    set_meta_values,
-    size,
-    tensor_inputs,
-)
+from dynamo_ext.backends.support import single_op, ties
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.numerics import tolerance
 
@@ -79,11 +71,11 @@ def disagreement(node: Node, lower: Lower, engine: str, *, strict: bool = False)
     eager raises for want of memory, and whatever ``lower`` raises, and the engine on data that
     eager takes.
     """
-    sources = tensor_inputs(node)
-    name = operator_name(node.target)
+    sources = single_op.tensor_inputs(node)
+    name = single_op.operator_name(node.target)
     if any(word in name for word in _UNCHECKED) and any(map(_holds_integers, sources)):
         return "A wrong index would end the process, so it cannot be tried."
-    graph = alone(node, sources)
+    graph = single_op.alone(node, sources)
     run: Callable[..., Sequence[Any]] | None = None
     refused: list[list[Any]] = []
     with torch.no_grad():
@@ -98,7 +90,7 @@ def disagreement(node: Node, lower: Lower, engine: str, *, strict: bool = False)
                 refused.append(data)
                 continue
             if run is None:
-                set_meta_values(graph, data, expected)
+                single_op.set_meta_values(graph, data, expected)
                 run = lower(graph)
             kept = [value.clone() for value in data]
             wrong = _wrong(graph, run, data, expected)
@@ -156,7 +148,7 @@ def _attempts(node: Node, sources: Sequence[Node], *, strict: bool) -> Plan:
     kinds = [n.meta["val"].dtype for n in sources]
     floats = [kind.is_floating_point or kind.is_complex for kind in kinds]
     integers = any(map(_holds_integers, sources))
-    name = operator_name(node.target)
+    name = single_op.operator_name(node.target)
     unlike = (found for start, found in _UNLIKE.items() if name.startswith(start) and not strict)
     left_out = next(unlike, ())
     edges = [edge for edge in _SPECIAL_VALUES if edge not in left_out]
@@ -174,23 +166,25 @@ def _attempts(node: Node, sources: Sequence[Node], *, strict: bool) -> Plan:
 
 def _repeats(sources: Sequence[Node]) -> int:
     """How often to try each kind of values, so that enough elements are looked at."""
-    smallest = min((math.prod(map(size, n.meta["val"].shape)) for n in sources), default=_FEW)
+    smallest = min(
+        (math.prod(map(single_op.size, n.meta["val"].shape)) for n in sources), default=_FEW
+    )
     return -(-_FEW // max(smallest, 1))
 
 
 def _made(node: Node, edge: str, whole: str, generator: torch.Generator) -> list[torch.Tensor]:
     """One tensor for each input of a node; weights and statistics are of ordinary values."""
-    weighted = operator_name(node.target).startswith(_WEIGHTS_FOLLOW)
+    weighted = single_op.operator_name(node.target).startswith(_WEIGHTS_FOLLOW)
     return [
         _values(source, "ordinary" if position and weighted else edge, whole, generator)
-        for position, source in enumerate(tensor_inputs(node))
+        for position, source in enumerate(single_op.tensor_inputs(node))
     ]
 
 
 def _values(source: Node, name: str, whole: str, generator: torch.Generator) -> torch.Tensor:
     """A tensor of ordinary values, with those of a name in some places."""
     facts = source.meta["val"]
-    kind, shape = facts.dtype, tuple(map(size, facts.shape))
+    kind, shape = facts.dtype, tuple(map(single_op.size, facts.shape))
     total = math.prod(shape)
     count = min(total, _BLOCK)
     if kind is torch.bool:
@@ -202,7 +196,9 @@ def _values(source: Node, name: str, whole: str, generator: torch.Generator) -> 
     else:
         width = 50.0 if name == "wide" else 2.0
         values = torch.randn(count, generator=generator) * width
-        flat = scatter_into(values, torch.tensor(_SPECIAL_VALUES[name]), generator).to(kind)
+        flat = single_op.scatter_into(values, torch.tensor(_SPECIAL_VALUES[name]), generator).to(
+            kind
+        )
     if total > count:
         flat = flat.repeat(-(-total // count))[:total]
     return flat.reshape(shape).to(facts.device)
@@ -219,4 +215,4 @@ def _integers(
     values = torch.randint(2, 100, (count,), generator=generator).to(kind)
     root = 1 << (facts.bits // 2)
     edges = (facts.max, facts.min, root, facts.max // 2 + 1, root + 1, 7)
-    return scatter_into(values, torch.tensor(edges, dtype=kind), generator)
+    return single_op.scatter_into(values, torch.tensor(edges, dtype=kind), generator)

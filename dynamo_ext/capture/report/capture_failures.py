@@ -6,13 +6,8 @@ from traceback import FrameSummary
 from typing import Any
 
 from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
+from dynamo_ext.capture.report import source_lines
 from dynamo_ext.capture.report.breaks import MISSING_NAME, graph_break, in_users_words
-from dynamo_ext.capture.report.source_lines import (
-    calling_line,
-    from_summaries,
-    is_library,
-    users_line,
-)
 from dynamo_ext.capture.report.surroundings import leaves, loop_around
 from dynamo_ext.capture.torch_private import code_cache
 from dynamo_ext.formatting import sentence
@@ -45,7 +40,7 @@ _OTHER_BACKEND = "The backend raised while it compiled; try another one."
 def graph_breaks(reasons: Iterable[Any], run: RunLog) -> Iterator[GraphBreak]:
     """Dynamo's ``GraphCompileReason`` objects as records."""
     for reason in reasons:
-        stack = from_summaries(reason.user_stack, run.cell_file)
+        stack = source_lines.from_summaries(reason.user_stack, run.cell_file)
         text = in_users_words(reason.reason, run.cell_file)
         yield graph_break(text, _line(stack, run), stack)
 
@@ -56,7 +51,7 @@ def note_failure(entry: FrameEntry, metrics: Any, run: RunLog) -> None:
     stack: tuple[SourceLine, ...] = ()
     if metrics.fail_user_frame_filename:
         file, number = metrics.fail_user_frame_filename, metrics.fail_user_frame_lineno
-        stack = from_summaries([FrameSummary(file, number, entry.name)], run.cell_file)
+        stack = source_lines.from_summaries([FrameSummary(file, number, entry.name)], run.cell_file)
     text = in_users_words(metrics.fail_reason or metrics.fail_type, run.cell_file)
     found = entry.given_up_by = graph_break(text, _line(stack, run), stack)
     entry.outcome = "skipped" if found.registry_id else "failed"
@@ -88,8 +83,8 @@ def note_python(entry: FrameEntry, why: Any, run: RunLog) -> None:
     entry.outcome, entry.reason = "eager" if why.once else "skipped", why.message
     if entry.code_name != entry.name and not why.once:
         entry.reason += TOO_LATE
-    line = _line(from_summaries(why.stack, run.cell_file), run)
-    library = is_library(entry.file)
+    line = _line(source_lines.from_summaries(why.stack, run.cell_file), run)
+    library = source_lines.is_library(entry.file)
     if library and not why.once:
         entry.reason += f". {CALLED}"
     remedy = "" if library else why.remedy
@@ -97,10 +92,10 @@ def note_python(entry: FrameEntry, why: Any, run: RunLog) -> None:
 
 
 def _line(stack: Sequence[SourceLine], run: RunLog) -> SourceLine | None:
-    line = users_line(stack)
-    if line is None or line.in_cell or not is_library(line.file):
+    line = source_lines.users_line(stack)
+    if line is None or line.in_cell or not source_lines.is_library(line.file):
         return line
-    return calling_line(run.cell_file) or line
+    return source_lines.calling_line(run.cell_file) or line
 
 
 def leave_out_missing_name(run: RunLog, error: BaseException | None) -> bool:

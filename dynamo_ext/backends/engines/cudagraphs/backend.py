@@ -8,16 +8,8 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
+from dynamo_ext.backends import base, precision
 from dynamo_ext.backends import journal as journals
-from dynamo_ext.backends import precision
-from dynamo_ext.backends.base import (
-    WHOLE_GRAPH_OPTIONS,
-    CompiledFn,
-    Inputs,
-    Options,
-    WholeGraphBackend,
-    unavailable,
-)
 from dynamo_ext.backends.engines.cudagraphs import torch_private
 from dynamo_ext.backends.journal import Journal
 from dynamo_ext.backends.torch_private import aot
@@ -27,7 +19,7 @@ _REMEDY = "Keep the graph on one CUDA device, and change no input in place."
 _UNKNOWN = "torch skipped it at run time without a reason."
 
 
-class CudagraphsBackend(WholeGraphBackend):
+class CudagraphsBackend(base.WholeGraphBackend):
     """Records and replays the kernels of a whole graph, where torch finds it fit."""
 
     name = "cudagraphs"
@@ -39,7 +31,7 @@ class CudagraphsBackend(WholeGraphBackend):
             "clone_outputs", default=True, help="copy results, which the next replay overwrites"
         ),
         *precision.BY_AUTOCAST,
-        *WHOLE_GRAPH_OPTIONS,
+        *base.WHOLE_GRAPH_OPTIONS,
     )
 
     def probe(self) -> Availability:
@@ -51,9 +43,11 @@ class CudagraphsBackend(WholeGraphBackend):
         else:
             reason = "CUDA graphs need a CUDA device, and torch sees none."
         remedy = "Run on a machine with an NVIDIA GPU and a CUDA build of torch."
-        return unavailable(reason, remedy)
+        return base.unavailable(reason, remedy)
 
-    def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
+    def lower(
+        self, graph: GraphModule, example_inputs: base.Inputs, options: base.Options
+    ) -> base.CompiledFn:
         """Hand the graph to torch's backend, and watch its counter of skips."""
         journal = journals.current()
         in_place = torch_private.weights_in_place()
@@ -64,7 +58,7 @@ class CudagraphsBackend(WholeGraphBackend):
         return _watched(run, journal, clone=bool(options.get("clone_outputs", True)))
 
 
-def _watched(run: CompiledFn, journal: Journal, *, clone: bool) -> CompiledFn:
+def _watched(run: base.CompiledFn, journal: Journal, *, clone: bool) -> base.CompiledFn:
     """A compiled graph whose skips at run time are journalled and whose outputs are its own."""
 
     def call(*args: Any) -> Sequence[Any]:

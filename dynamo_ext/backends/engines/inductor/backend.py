@@ -8,16 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch.fx import GraphModule
 
-from dynamo_ext.backends import effects, precision
+from dynamo_ext.backends import base, effects, precision
 from dynamo_ext.backends import journal as journals
-from dynamo_ext.backends.base import (
-    WHOLE_GRAPH_OPTIONS,
-    CompiledFn,
-    Inputs,
-    Options,
-    WholeGraphBackend,
-    unavailable,
-)
 from dynamo_ext.backends.engines.inductor import torch_private
 from dynamo_ext.records.common import Availability, OptionSpec
 
@@ -27,7 +19,7 @@ _OTHERS = "Inductor draws random numbers of its own: from the same seed, others 
 _EAGERS = "Leave out --opt random=torch."
 
 
-class InductorBackend(WholeGraphBackend):
+class InductorBackend(base.WholeGraphBackend):
     """Takes the captured graph whole."""
 
     name = "inductor"
@@ -38,7 +30,7 @@ class InductorBackend(WholeGraphBackend):
         OptionSpec("mode", "default", "what torch.compile calls mode", _MODES),
         OptionSpec("random", "eager", "whose random numbers: eager's, or Inductor's own", _RANDOM),
         *precision.BY_AUTOCAST,
-        *WHOLE_GRAPH_OPTIONS,
+        *base.WHOLE_GRAPH_OPTIONS,
     )
 
     def probe(self) -> Availability:
@@ -46,14 +38,16 @@ class InductorBackend(WholeGraphBackend):
         cuda = torch.cuda.is_available()
         if cuda and importlib.util.find_spec("triton") is None:
             reason = "Inductor needs Triton for GPUs, and it is not installed."
-            return unavailable(reason, "pip install triton")
+            return base.unavailable(reason, "pip install triton")
         compilers = (os.environ.get("CXX", ""), "g++", "clang++", "c++", "cl")
         if not cuda and not any(name and shutil.which(name.split()[0]) for name in compilers):
             reason = "Inductor needs a C++ compiler, and none was found."
-            return unavailable(reason, "Install g++ or clang, or point CXX at one.")
+            return base.unavailable(reason, "Install g++ or clang, or point CXX at one.")
         return super().probe()
 
-    def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
+    def lower(
+        self, graph: GraphModule, example_inputs: base.Inputs, options: base.Options
+    ) -> base.CompiledFn:
         """Compile with inductor under ``options["mode"]``, with eager's random numbers."""
         mode, eagers = str(options.get("mode", "default")), options.get("random") != "torch"
         if not eagers and effects.of_graph(graph).draws:

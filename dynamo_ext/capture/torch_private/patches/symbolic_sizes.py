@@ -5,7 +5,6 @@ dozens of sums and products, always of the same few numbers.
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from torch import SymInt
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
@@ -25,7 +24,7 @@ def arithmetic(upstream: Callable[..., SymNode], one: SymNode, other: SymNode) -
     # With the symbols, which hold the environment: a table elsewhere would never let go of them.
     outcomes = vars(one.shape_env).setdefault(_TABLE, {})
     # As they were written down: torch looks symbols up again at each `expr`.
-    key = upstream, one._expr, other._expr, one.hint, other.hint, one.pytype, other.pytype  # noqa: SLF001
+    key = upstream, one._expr, other._expr, one.hint, other.hint, one.pytype, other.pytype
     outcome: SymNode | None = outcomes.get(key)
     trace = get_proxy_mode()
     if outcome is None or (trace and SymInt(outcome) not in trace.tracer.symnode_tracker):
