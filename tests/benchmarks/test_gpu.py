@@ -6,26 +6,13 @@ import pytest
 
 from benchmarks.gpu import __main__ as study
 from benchmarks.gpu import page
-from benchmarks.gpu.run import Row, backend_of
+from benchmarks.gpu.run import Row
 from benchmarks.zoo.form import Form
 
 
 @pytest.fixture
 def store(tmp_path):
     return study.Study(tmp_path / "gpu.jsonl.gz", Form(device="cuda"), 60.0)
-
-
-def test_the_backend_of_a_test():
-    assert backend_of("tests/gpu/test_models.py::test_mutated_inputs[ts]") == "ts"
-    assert (
-        backend_of("tests/gpu/test_fallbacks.py::test_cudagraphs_tells_its_skips") == "cudagraphs"
-    )
-    assert not backend_of("tests/gpu/test_models.py::test_mutated_inputs")
-
-
-def test_without_rows_nothing_has_run(tmp_path):
-    study.Study(tmp_path / "dry.jsonl.gz", Form(), 1.0).add(Row("machine", "GPU", reason="X"))
-    assert page.measured([tmp_path / "none", tmp_path / "dry.jsonl.gz"]) == page.NOTHING
 
 
 def test_the_section_of_a_gpu(store, tmp_path):
