@@ -6,9 +6,8 @@ dozens of sums and products, always of the same few numbers.
 
 from collections.abc import Callable
 
-from torch import SymInt
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
-from torch.fx.experimental.sym_node import SymNode
+from torch.fx.experimental.sym_node import SymNode, wrap_node
 
 from dynamo_ext.capture.torch_private.patches.registry import patches_each
 
@@ -27,7 +26,7 @@ def arithmetic(upstream: Callable[..., SymNode], one: SymNode, other: SymNode) -
     key = upstream, one._expr, other._expr, one.hint, other.hint, one.pytype, other.pytype
     outcome: SymNode | None = outcomes.get(key)
     trace = get_proxy_mode()
-    if outcome is None or (trace and SymInt(outcome) not in trace.tracer.symnode_tracker):
+    if outcome is None or (trace and wrap_node(outcome) not in trace.tracer.symnode_tracker):
         outcome = upstream(one, other)
         if trace is None:
             outcomes[key] = outcome
