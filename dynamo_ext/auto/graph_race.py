@@ -12,15 +12,8 @@ import torch
 from dynamo_ext.auto import elimination
 from dynamo_ext.auto.ranking import MATTERS, place
 from dynamo_ext.backends.fx_graph import held_tensors
+from dynamo_ext.measure import multi_backend
 from dynamo_ext.measure.candidate_run import one_line
-from dynamo_ext.measure.multi_backend import (
-    EAGER,
-    GraphCandidate,
-    MultiBackendGraph,
-    graph_candidates,
-    runs_in_engine,
-    winner_of,
-)
 from dynamo_ext.measure.progress import Board
 from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.measure.state.snapshot import Snapshot
@@ -34,7 +27,7 @@ LOOSE = 0.25
 
 
 def run_race(
-    switch: MultiBackendGraph,
+    switch: multi_backend.MultiBackendGraph,
     args: Sequence[Any],
     budget: float,
     bound: AccuracyBound | None = None,
@@ -51,7 +44,7 @@ def run_race(
     started = time.perf_counter()
     surroundings = Surroundings()
     snapshot = Snapshot({"inputs": list(args), "held": held_tensors(switch.graph)})
-    candidates = graph_candidates(switch, lambda variant: _call(variant, args))
+    candidates = multi_backend.graph_candidates(switch, lambda variant: _call(variant, args))
     eager = candidates[0]
     try:
         expected = eager.results(surroundings)
@@ -61,7 +54,7 @@ def run_race(
         for each in candidates[1:]:
             board.begin("checking", each.name)
             each.check(eager, expected, surroundings, args, bound)
-            if not each.outcome and not runs_in_engine(switch, each.name):
+            if not each.outcome and not multi_backend.runs_in_engine(switch, each.name):
                 left = switch.journal(each.name).fallbacks.values()
                 reasons = [f.message or f.exception for f in left]
                 each.drop_out("eager", (reasons or ["It accepted no operation."])[0])
@@ -107,7 +100,9 @@ def _without_history(value: Any) -> Any:
     return value
 
 
-def _judge(candidates: list[GraphCandidate], seconds: float, busy_cores: float) -> GraphRace:
+def _judge(
+    candidates: list[multi_backend.GraphCandidate], seconds: float, busy_cores: float
+) -> GraphRace:
     for each in candidates[1:]:
         if each.error is not None:
             each.drop_out("failed", one_line(each.error))
@@ -115,14 +110,14 @@ def _judge(candidates: list[GraphCandidate], seconds: float, busy_cores: float) 
     finished = {
         c.name: speedups[c.name] for c in candidates if not c.outcome and c.name in speedups
     }
-    winner = winner_of(finished)
+    winner = multi_backend.winner_of(finished)
     note = ""
     if busy_cores >= BUSY_CORES:
         note = (
             f"Other programs kept {busy_cores:.1f} cores busy while it was timed; the race is not "
             "remembered."
         )
-    elif winner == EAGER and _is_doubtful(finished.values()):
+    elif winner == multi_backend.EAGER and _is_doubtful(finished.values()):
         note = "The machine was too busy to tell; the race is not remembered."
     rows = tuple(_row(each, winner, speedups.get(each.name)) for each in candidates)
     return GraphRace(
@@ -136,7 +131,9 @@ def _judge(candidates: list[GraphCandidate], seconds: float, busy_cores: float) 
     )
 
 
-def _row(each: GraphCandidate, winner: str, speedup: Speedup | None) -> GraphCandidateResult:
+def _row(
+    each: multi_backend.GraphCandidate, winner: str, speedup: Speedup | None
+) -> GraphCandidateResult:
     outcome, reason = each.outcome, each.reason
     if not outcome:
         outcome, reason = place(each.name, winner, speedup)
@@ -144,7 +141,7 @@ def _row(each: GraphCandidate, winner: str, speedup: Speedup | None) -> GraphCan
         each.name,
         outcome,
         seconds=each.timing.median if each.timing else 0.0,
-        speedup=speedup.ratio if speedup else float(each.name == EAGER),
+        speedup=speedup.ratio if speedup else float(each.name == multi_backend.EAGER),
         low=speedup.low if speedup else 0.0,
         high=speedup.high if speedup else 0.0,
         error=each.max_error,

@@ -8,13 +8,8 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils import flop_counter
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import (
-    flop_registry,
-    sdpa_backward_flop_count,
-    sdpa_flop_count,
-    shape_wrapper,
-)
 
 _LOOKUPS = frozenset({"embedding", "_embedding_bag", "gather", "index", "index_select"})
 """Operations that read as much of their first tensor as they return."""
@@ -160,7 +155,7 @@ def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
 
 
 def _formula(packet: Any) -> Callable[..., int] | None:
-    return _formulas().get(packet) or flop_registry.get(packet)
+    return _formulas().get(packet) or flop_counter.flop_registry.get(packet)
 
 
 @functools.cache
@@ -176,16 +171,16 @@ def _formulas() -> dict[Any, Callable[..., int]]:
     return {
         aten._native_multi_head_attention: _attention_layer,
         aten._transformer_encoder_layer_fwd: _encoder_layer,
-        **{packet: shape_wrapper(formula) for packet, formula in by_shape.items()},  # type: ignore[no-untyped-call]
+        **{packet: flop_counter.shape_wrapper(formula) for packet, formula in by_shape.items()},  # type: ignore[no-untyped-call]
     }
 
 
 def _attention(query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
-    return int(sdpa_flop_count(query, key, value))  # type: ignore[no-untyped-call]
+    return int(flop_counter.sdpa_flop_count(query, key, value))  # type: ignore[no-untyped-call]
 
 
 def _attention_backward(grad: Any, query: Any, key: Any, value: Any, *_: Any, **__: Any) -> int:
-    return int(sdpa_backward_flop_count(grad, query, key, value))  # type: ignore[no-untyped-call]
+    return int(flop_counter.sdpa_backward_flop_count(grad, query, key, value))  # type: ignore[no-untyped-call]
 
 
 def _attention_layer(query: Any, key: Any, *given: Any, **_: Any) -> int:

@@ -22,11 +22,3 @@ def test_a_machine_has_a_name_for_files(monkeypatch, processor, vectors, name):
     monkeypatch.setattr(machine, "_vectors", lambda: vectors)
     monkeypatch.setattr(machine.os, "cpu_count", lambda: 2)
     assert machine.name() == name
-
-
-def test_one_processor_with_other_vectors_is_another_machine(monkeypatch):
-    monkeypatch.setattr(machine, "_vectors", lambda: "AVX2")
-    said = machine.sentence()
-    assert machine.is_here(said)
-    monkeypatch.setattr(machine, "_vectors", lambda: "AVX512")
-    assert not machine.is_here(said)

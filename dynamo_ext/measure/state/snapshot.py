@@ -25,14 +25,7 @@ import torch
 from dynamo_ext.capture.code.source_lines import is_library
 from dynamo_ext.capture.code.tensor_reachability import names_read
 from dynamo_ext.formatting import article, step_to
-from dynamo_ext.measure.state.object_kinds import (
-    WEAK,
-    is_plain,
-    is_stopped,
-    leads_everywhere,
-    referents,
-    stays_the_same,
-)
+from dynamo_ext.measure.state import object_kinds
 from dynamo_ext.measure.state.tensor_state import GRADIENT, TensorState, UninitializedState
 
 MAX_OBJECTS = 500_000
@@ -69,10 +62,10 @@ class Snapshot:
         pending: collections.deque[tuple[str, Any]] = collections.deque(roots.items())
         while pending and len(self._seen) < MAX_OBJECTS:
             path, value = pending.popleft()
-            if is_plain(value) or id(value) in self._seen:
+            if object_kinds.is_plain(value) or id(value) in self._seen:
                 continue
             self._seen[id(value)] = value
-            if is_stopped(type(value)):
+            if object_kinds.is_stopped(type(value)):
                 stopped.append((f"{path} ({article(type(value).__name__)})", value))
                 continue
             attributes = getattr(value, "__dict__", None)
@@ -127,15 +120,19 @@ class Snapshot:
 
     def _look_beyond(self, said: str, stopped: Any) -> None:
         """Name what is stopped, and note the tensors that nothing else leads to."""
-        if leads_everywhere(stopped):
+        if object_kinds.leads_everywhere(stopped):
             return
         pending, known = [stopped], len(self._seen)
         while pending and len(self._seen) < MAX_OBJECTS:
             value = pending.pop()
             if issubclass(type(value), io.IOBase):
                 self.files.append(value)
-            for each in referents(value):
-                if id(each) in self._seen or is_plain(each) or leads_everywhere(each):
+            for each in object_kinds.referents(value):
+                if (
+                    id(each) in self._seen
+                    or object_kinds.is_plain(each)
+                    or object_kinds.leads_everywhere(each)
+                ):
                     continue
                 self._seen[id(each)] = each
                 if not issubclass(type(each), torch.Tensor):
@@ -144,9 +141,9 @@ class Snapshot:
                 with contextlib.suppress(RuntimeError, NotImplementedError):
                     self._beyond.append((said, TensorState(each)))
         # Most weak references are to what was found in another way.
-        if len(self._seen) > known or not issubclass(type(stopped), WEAK):
+        if len(self._seen) > known or not issubclass(type(stopped), object_kinds.WEAK):
             self.stopped.append(said)
-        if not stays_the_same(type(stopped)):
+        if not object_kinds.stays_the_same(type(stopped)):
             self.unrestorable.append(said)
 
     @functools.singledispatchmethod

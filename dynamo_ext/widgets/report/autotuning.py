@@ -6,13 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from dynamo_ext.formatting import clip, count, listing, seconds
 from dynamo_ext.formatting import sentence as sentence_of
-from dynamo_ext.records.autotune import (
-    BaselineComparison,
-    EndToEnd,
-    GraphCandidateResult,
-    GraphRace,
-    OnlineTrial,
-)
+from dynamo_ext.records import autotune
 from dynamo_ext.records.report import Report
 from dynamo_ext.widgets.blocks import Block, Heading, Table
 
@@ -48,7 +42,7 @@ def sentence(report: Report) -> str:
     return " ".join(filter(None, [said, *checked, *notes, *told]))
 
 
-def _end_to_end(found: EndToEnd) -> str:
+def _end_to_end(found: autotune.EndToEnd) -> str:
     """What the bound comes to over all graphs, and which stay in float32; none: nothing."""
     if found.lack and found.lowered:
         return (
@@ -85,12 +79,12 @@ def over(reports: Sequence[Report]) -> str:
     return f"In these runs, auto chose {_winners(held)}." if held else ""
 
 
-def _winners(held: Sequence[GraphRace]) -> str:
+def _winners(held: Sequence[autotune.GraphRace]) -> str:
     won = Counter(contest.winner for contest in held)
     return listing([f"{name} for {count(number, 'graph')}" for name, number in won.most_common()])
 
 
-def _together(found: OnlineTrial) -> str:
+def _together(found: autotune.OnlineTrial) -> str:
     rivals = listing([_against(rival) for rival in found.rivals])
     kept = "it is kept" if found.kept == "mix" else f"{found.kept} runs instead"
     return (
@@ -99,7 +93,7 @@ def _together(found: OnlineTrial) -> str:
     )
 
 
-def _against(rival: BaselineComparison) -> str:
+def _against(rival: autotune.BaselineComparison) -> str:
     name = rival.name if rival.name == "eager" else f"{rival.name} for all"
     return f"{rival.speedup:.2f}× ({rival.low:.2f}–{rival.high:.2f}) as fast as {name}"
 
@@ -128,7 +122,7 @@ def _rows(report: Report) -> Iterator[list[str]]:
             name = ""
 
 
-def _row(each: GraphCandidateResult) -> list[str]:
+def _row(each: autotune.GraphCandidateResult) -> list[str]:
     # One round has no interval: both ends are the one ratio.
     interval = f" ({each.low:.2f}–{each.high:.2f})" if each.low < each.high else " in 1 round"
     signs = {"won": "✓ won", "wrong": "✗ wrong", "failed": "✗ failed", "crashed": "✗ crashed"}

@@ -9,7 +9,7 @@ from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends.support.quiet import quiet
 from dynamo_ext.torch_private.dispatch import fake_mode
-from dynamo_ext.torch_private.fx_nodes import overload
+from dynamo_ext.torch_private.fx_nodes import is_overload, overload
 
 
 def quiet_exporter() -> contextlib.AbstractContextManager[None]:
@@ -57,17 +57,29 @@ def onnx_promote_types(graph: GraphModule) -> None:
     from torch.onnx._internal.fx import passes
 
     nodes = list(graph.graph.nodes)
-    if any(isinstance(node.meta.get("val"), FakeTensor) for node in nodes):
-        passes.InsertTypePromotion(graph).run()
-        return
-    mode = fake_mode()
-    for node in nodes:
-        value = node.meta.get("val")
-        if isinstance(value, torch.Tensor):
-            node.meta["val"] = mode.from_tensor(value)
+    real = not any(isinstance(node.meta.get("val"), FakeTensor) for node in nodes)
+    if real:
+        mode = fake_mode()
+        for node in nodes:
+            value = node.meta.get("val")
+            if isinstance(value, torch.Tensor):
+                node.meta["val"] = mode.from_tensor(value)
     # The pass would take the mode of a compilation under way before that of the values.
-    with tracing(None):
-        passes.InsertTypePromotion(graph).run()
+    with tracing(None) if real else contextlib.nullcontext():
+        insertion = passes.InsertTypePromotion(graph)
+        interpreter: Any = insertion.interpreter
+
+        def promote(node: Node) -> Any:
+            # Upstream runs each operation again, which takes longer than all else in a conversion.
+            table = interpreter.type_promotion_table
+            rule = is_overload(node.target) and table.get_rule(node.target.overloadpacket)  # type: ignore[union-attr]
+            if rule:
+                with interpreter._set_current_node(node):
+                    interpreter._maybe_promote_node(node, rule)
+            return node.meta.get("val")
+
+        interpreter.run_node = promote
+        insertion.run()
 
 
 def onnx_translate(graph: GraphModule) -> Any:

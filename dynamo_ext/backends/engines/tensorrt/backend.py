@@ -19,22 +19,14 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from dynamo_ext.backends import precision
-from dynamo_ext.backends.base import (
-    VERIFY_GRAPH,
-    CompiledFn,
-    Inputs,
-    Options,
-    WholeGraphBackend,
-    unavailable,
-)
+from dynamo_ext.backends import base, precision
 from dynamo_ext.backends.torch_private import aot
 from dynamo_ext.errors import OptionError
 from dynamo_ext.records.common import Availability, OptionSpec
 from dynamo_ext.torch_private import version as torch_version
 
 
-class TensorRtBackend(WholeGraphBackend):
+class TensorRtBackend(base.WholeGraphBackend):
     """Takes the captured graph whole; torch_tensorrt converts what it can of it."""
 
     name = "tensorrt"
@@ -44,7 +36,7 @@ class TensorRtBackend(WholeGraphBackend):
     options: Sequence[OptionSpec] = (
         OptionSpec("*", "", "any field of torch_tensorrt.dynamo.CompilationSettings"),
         *precision.BY_AUTOCAST,
-        VERIFY_GRAPH,
+        base.VERIFY_GRAPH,
     )
 
     def probe(self) -> Availability:
@@ -55,37 +47,39 @@ class TensorRtBackend(WholeGraphBackend):
             if not torch.cuda.is_available():
                 reason += " Nor does torch see a CUDA device."
             remedy = f'pip install "torch-tensorrt=={minor}.*", on an NVIDIA GPU.'
-            return unavailable(reason, remedy)
+            return base.unavailable(reason, remedy)
         version = metadata.version("torch-tensorrt")
         made_for = torch_version.minor(version)
         if made_for != minor:
             reason = f"torch_tensorrt {version} is made for torch {made_for}, not {minor}."
-            return unavailable(reason, f'pip install "torch-tensorrt=={minor}.*"')
+            return base.unavailable(reason, f'pip install "torch-tensorrt=={minor}.*"')
         if not torch.cuda.is_available():
             reason = "TensorRT needs a CUDA device, and torch sees none."
             remedy = "Run on a machine with an NVIDIA GPU and a CUDA build of torch."
-            return unavailable(reason, remedy)
+            return base.unavailable(reason, remedy)
         return Availability(available=True, version=version, device="cuda:0")
 
-    def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
+    def lower(
+        self, graph: GraphModule, example_inputs: base.Inputs, options: base.Options
+    ) -> base.CompiledFn:
         """Import torch_tensorrt, which registers its backend, and compile with that."""
         # The import registers its backend with torch.
         theirs = importlib.import_module("torch_tensorrt.dynamo")
         known = {field.name for field in dataclasses.fields(theirs.CompilationSettings)}
         settings = translated(options, known)
-        compiled: CompiledFn = aot.compile_by_aot(
+        compiled: base.CompiledFn = aot.compile_by_aot(
             "torch_tensorrt", graph, example_inputs, options=settings
         )
         return compiled
 
 
-def translated(options: Options, known: Collection[str]) -> dict[str, Any]:
+def translated(options: base.Options, known: Collection[str]) -> dict[str, Any]:
     """Our options as torch_tensorrt's: all but ours, text as the value that it writes.
 
     ``known`` are the settings that the installed torch_tensorrt has. Raises ``OptionError`` where
     it lacks one that is asked for: it would drop it without a word.
     """
-    ours = {spec.name for spec in (*precision.BY_AUTOCAST, VERIFY_GRAPH)}
+    ours = {spec.name for spec in (*precision.BY_AUTOCAST, base.VERIFY_GRAPH)}
     given = {name: _value(value) for name, value in options.items() if name not in ours}
     settings = {"pass_through_build_failures": True, **given}
     missing = sorted(set(settings) - set(known))

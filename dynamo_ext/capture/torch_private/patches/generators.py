@@ -10,12 +10,7 @@ import weakref
 from typing import Any, NoReturn
 
 from torch._dynamo.exc import SpeculationRestartAnalysis, unimplemented
-from torch._dynamo.variables.functions import (
-    ContextlibContextManagerLocalGeneratorObjectVariable,
-    FunctionDecoratedByContextlibContextManagerVariable,
-    LocalGeneratorFunctionVariable,
-    LocalGeneratorObjectVariable,
-)
+from torch._dynamo.variables import functions
 
 from dynamo_ext.capture.code.block import block_of
 from dynamo_ext.capture.torch_private import code_cache, traced_frames
@@ -33,17 +28,17 @@ GIVE_A_LIST = (
 USE_IT_UP = "Use it up where it is made, as list() and sum() do, to have it captured."
 
 
-class _Manager(ContextlibContextManagerLocalGeneratorObjectVariable):
+class _Manager(functions.ContextlibContextManagerLocalGeneratorObjectVariable):
     # Upstream walks through the globals of a generator that a break finds under way, as if they
     # were variables of its own, and never ends where one holds itself. Builtins do, once names of
     # Dynamo's wait among them (capture/code/dynamo_globals.py).
     _nonvar_fields = {  # noqa: RUF012 - torch's own form
         "f_globals",
-        *ContextlibContextManagerLocalGeneratorObjectVariable._nonvar_fields,
+        *functions.ContextlibContextManagerLocalGeneratorObjectVariable._nonvar_fields,
     }
 
 
-class _Generator(LocalGeneratorObjectVariable):
+class _Generator(functions.LocalGeneratorObjectVariable):
     """A generator that is not to leave the code that is traced."""
 
     _nonvar_fields = _Manager._nonvar_fields
@@ -83,13 +78,13 @@ class _Generator(LocalGeneratorObjectVariable):
 
 def prepare(tx: Any, function: Any) -> None:
     """Have a generator function make generators that do not leave what is traced."""
-    if not isinstance(function, LocalGeneratorFunctionVariable):
+    if not isinstance(function, functions.LocalGeneratorFunctionVariable):
         return
     code, root = tx.f_code, tx.output.root_tx
     place = (code.co_filename, code.co_firstlineno, code.co_qualname, tx.instruction_pointer)
     if place in _leaving.get(root.f_code, ()):
         _refuse(root, function.get_code())
-    manager = isinstance(function, FunctionDecoratedByContextlibContextManagerVariable)
+    manager = isinstance(function, functions.FunctionDecoratedByContextlibContextManagerVariable)
     made: Any = _Manager if manager else functools.partial(_Generator, place=place)
     function.generator_cls = made
 

@@ -14,12 +14,7 @@ from dynamo_ext.backends.engines.tvm.convert import (
     shape_of,
 )
 from dynamo_ext.backends.engines.tvm.ops.reductions import reducer
-from dynamo_ext.backends.engines.tvm.schedule.register_tiles import (
-    channel_width,
-    in_lanes,
-    plane_tile,
-    whole_tiles,
-)
+from dynamo_ext.backends.engines.tvm.schedule import register_tiles
 
 
 class _Window(NamedTuple):
@@ -92,10 +87,12 @@ def _dense(
     channels, inputs = filters[:2]
     groups = int(op["groups"])
     within = channels // groups
-    lanes = channel_width(within)
+    lanes = register_tiles.channel_width(within)
     blocks = -(-within // lanes)
-    tile = plane_tile(*result[2:])
-    plane = [whole_tiles(size, part) for size, part in zip(result[2:], tile, strict=True)]
+    tile = register_tiles.plane_tile(*result[2:])
+    plane = [
+        register_tiles.whole_tiles(size, part) for size, part in zip(result[2:], tile, strict=True)
+    ]
 
     def held(place: Any, d: int) -> Any:
         # Places beyond the image are its last again, and are not read.
@@ -124,7 +121,7 @@ def _dense(
     constant = op.graph.constant(op["weight"])
     if constant is not None:
         packed = op.graph.packed(
-            constant.reshape(filters), lanes, lambda w, n: in_lanes(w, n, groups)
+            constant.reshape(filters), lanes, lambda w, n: register_tiles.in_lanes(w, n, groups)
         )
     else:
         packed = _packed(op, filters, within, lanes)

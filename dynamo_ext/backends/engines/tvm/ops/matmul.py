@@ -18,21 +18,18 @@ from dynamo_ext.backends.engines.tvm.convert import (
     shape_of,
 )
 from dynamo_ext.backends.engines.tvm.ops.reductions import softmax_of
-from dynamo_ext.backends.engines.tvm.schedule.register_tiles import (
-    in_lanes,
-    panel_width,
-    tile_rows,
-    whole_tiles,
-)
+from dynamo_ext.backends.engines.tvm.schedule import register_tiles
 
 
 def _panels(graph: GraphConverter, argument: Any, rows: int) -> Any:
     """The panels of a right-hand matrix ``(K, N)`` or batch of them ``(B, K, N)``."""
     *batch, depth, columns = shape_of(argument)
-    width = panel_width(columns, rows)
+    width = register_tiles.panel_width(columns, rows)
     constant = graph.constant(argument)
     if constant is not None and not batch:
-        return graph.packed(constant, width, lambda matrix, lanes: in_lanes(matrix.t(), lanes))
+        return graph.packed(
+            constant, width, lambda matrix, lanes: register_tiles.in_lanes(matrix.t(), lanes)
+        )
     value = graph.value(argument)
     kind = str(value.ty.dtype)
 
@@ -58,7 +55,7 @@ def _product(graph: GraphConverter, left: Any, right: Any) -> Any:
     columns = shape_of(right)[-1]
     panels = _panels(graph, right, rows)
     *_, count, _, width = shape_of(panels)
-    padded = whole_tiles(rows, tile_rows(rows))
+    padded = register_tiles.whole_tiles(rows, register_tiles.tile_rows(rows))
 
     def function(a: Any, b: Any) -> Any:
         k = te.reduce_axis((0, depth), name="k")
