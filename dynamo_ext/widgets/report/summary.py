@@ -45,24 +45,22 @@ def status(report: Report) -> tuple[str, str]:
 def _status(report: Report, gained: CellGain | str) -> tuple[str, str]:
     covered, raced = coverage(report), race_outcome(report)
     eager_frames = any(frame.outcome in {"eager", "failed"} for frame in report.frames)
-    gave_way = bool(report.fallbacks) or eager_frames or any(r.prevented for r in report.recompiles)
+    slower = isinstance(gained, CellGain) and gained.verdict == "slower"
+    stages = {fallback.stage for fallback in report.fallbacks}
+    gave_way = bool(stages) or eager_frames or any(r.prevented for r in report.recompiles)
     verdicts = [
-        (
-            any(f.stage == "unavailable" for f in report.fallbacks),
-            "bad",
-            "✗ backend unavailable",
-        ),
+        ("unavailable" in stages, "bad", "✗ backend unavailable"),
         (report.interrupted, "part", "◐ interrupted"),
         (report.refused, "bad", "✗ refused"),
         (bool(report.error), "bad", "✗ stopped by an error"),
         (not report.graphs, "bad", "✗ no graph"),
         (not covered.graphs, "bad", "✗ nothing ran compiled"),
         (raced == "unraced", "part", "○ not raced"),
-        (raced == "eager" and not report.fallbacks, "good", "✓ eager is fastest"),
+        (raced == "eager" and not stages, "good", "✓ eager is fastest"),
         (report.backend == EAGER and not gave_way, "good", "✓ captured"),
         (report.backend == EAGER, "part", "◐ captured in part"),
         (not covered.in_engine, "bad", "✗ all eager"),
-        (speed.is_slower(gained), "part", "◐ slower than plain"),
+        (slower, "part", "◐ slower than plain"),
         (gave_way or covered.in_engine < covered.total, "part", "◐ partly eager"),
         (bool(report.breaks), "good", "✓ compiled, with breaks"),
     ]

@@ -185,9 +185,7 @@ def test_a_graph_has_one_number_of_operations_and_the_other_is_named(reports, pa
     assert "onnxrt ran all 2 operations in 1 graph" in headline_of(report)
     assert dict(summary.counts(report))["In onnxrt"] == "all"
     assert "744" not in summary.text(report) + timing.text(report)
-    assert "2 operations in 1 graph, all of them in an engine." in timing.captured(report)
     parts = tuple(dataclasses.replace(each, operations=400) for each in split.partitions)
     some = dataclasses.replace(clean, graphs=(dataclasses.replace(split, partitions=parts),))
     assert "onnxrt ran 400 of 800 ATen operations in 1 graph; 400 ran eagerly" in headline_of(some)
     assert dict(summary.counts(some))["In onnxrt"] == "400 of 800 ATen"
-    assert "800 ATen operations in 1 graph, 400 of them" in timing.captured(some)
