@@ -127,7 +127,7 @@ def interrupts_later() -> Iterator[list[int]]:
 def raise_at(line: int, code: CodeType, error: BaseException) -> None:
     """Have the next call of ``code`` in this thread raise where it comes to ``line``, or ends.
 
-    Python takes the trace function away that raises; ``trace_function_restored`` is around this.
+    No trace function is set then: Python takes one away that raises.
     """
 
     def within(frame: FrameType, event: str, _argument: object) -> Any:
@@ -136,17 +136,6 @@ def raise_at(line: int, code: CodeType, error: BaseException) -> None:
         return within
 
     sys.settrace(lambda frame, *_: within if frame.f_code is code else None)
-
-
-@contextmanager
-def trace_function_restored() -> Iterator[None]:
-    """A block that an interrupt leaves with the trace function (a debugger's) of its beginning."""
-    former = sys.gettrace()
-    try:
-        yield
-    except KeyboardInterrupt:
-        sys.settrace(former)
-        raise
 
 
 def pass_on(error: BaseException) -> None:

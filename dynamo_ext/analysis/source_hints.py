@@ -6,7 +6,6 @@ import re
 
 _READER = re.compile(r"(?<![\w.])(?P<name>float|int|bool|complex)\(")
 _CONDITIONS = ("while", "elif", "if", "assert", "and", "or", "not")
-_OPTIMIZERS = ("step", "zero_grad")
 
 
 def reader(code: str) -> str:
@@ -50,7 +49,8 @@ OPTIMIZER = "OPTIMIZER"
 
 def optimizer(source: str) -> str:
     """The one name whose ``step()`` a cell calls, and ``zero_grad()``; else an empty text."""
-    stepped, cleared = (set(re.findall(rf"([\w.]+)\.{of}\(", source)) for of in _OPTIMIZERS)
+    calls = (re.findall(rf"([\w.]+)\.{name}\(", source) for name in ("step", "zero_grad"))
+    stepped, cleared = map(set, calls)
     names = stepped & cleared or stepped
     return names.pop() if len(names) == 1 else ""
 

@@ -8,6 +8,7 @@ import difflib
 import importlib
 import importlib.util
 from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import replace
 from typing import Any, cast
 from weakref import WeakValueDictionary
 
@@ -109,17 +110,30 @@ def get(name: str) -> Backend:
 def request(text: str, options: Mapping[str, Any] | None = None) -> tuple[Backend, dict[str, Any]]:
     """The backend of a name, and its options with what the precision behind the name stands for.
 
-    Raises ``UnknownBackendError`` as ``get`` does, ``OptionError`` where the backend computes in
-    the code's own precision alone.
+    Raises what ``get`` and ``refuse_what_others_take`` do.
     """
     name, chosen = precision.split(text)
     backend = get(name)
     asked = {**mapping_of(backend.name, options), **chosen}
-    if "precision" in asked and not {"precision", "*"} & {spec.name for spec in backend.options}:
-        able = [each for each in OURS if precisions(_load(each))]
-        message = f"{name} computes in the code's own precision alone."
-        raise OptionError(message, f"Another one can be given to {', '.join(able)}.")
+    refuse_what_others_take(backend, asked)
     return backend, asked
+
+
+def refuse_what_others_take(backend: Backend, asked: Mapping[str, Any]) -> None:
+    """Raise ``OptionError`` where others alone have a precision, or keep to a bound of accuracy."""
+    for key in ("precision", "accuracy"):
+        if key in asked and not _takes(backend, key, asked[key]):
+            able = [each for each in OURS if _takes(_load(each), key, asked[key], by_name=True)]
+            if able:
+                message = f"{backend.name} cannot be given {key} {asked[key]}."
+                raise OptionError(message, f"It can be given to {', '.join(able)}.")
+
+
+def _takes(backend: Backend, key: str, chosen: object, *, by_name: bool = False) -> bool:
+    """Whether a backend has an option of that name, or takes any, and the choice of it."""
+    specs = {spec.name: spec for spec in backend.options}
+    spec = specs.get(key) or (None if by_name else specs.get("*"))
+    return spec is not None and (not spec.choices or chosen in spec.choices)
 
 
 def has_precision(name: str, chosen: str) -> bool:
@@ -154,6 +168,17 @@ def probe(backend: Backend, chosen: str = FULL) -> Availability:
         reason = f"Looking for it failed: {type(error).__name__}: {error}"
         return unavailable(reason, "Reinstall its package.")
     return unavailable(reason, version.REMEDY) if reason else found
+
+
+def _with_another(answer: Availability, name: str, chosen: str) -> Availability:
+    """``answer`` with the first other backend that ``auto`` tries and that works here, if any."""
+    others = (each for each in OURS if each != name and _load(each).races)
+    for each in others:
+        if chosen in {FULL, *precisions(_load(each))} and probe(_load(each), chosen).available:
+            other = precision.label(each, {"precision": chosen})
+            rest = f" Else: {answer.remedy}" if answer.remedy else ""
+            return replace(answer, remedy=f"Use {other}, which works here.{rest}")
+    return answer
 
 
 def describe(name: str | None = None) -> list[BackendInfo]:
@@ -215,6 +240,8 @@ def compiler(
         user_backends.check(found, OURS)
     settled = resolve(found.name, found.options, options)
     availability = probe(found, precision.of(settled))
+    if not availability.available:
+        availability = _with_another(availability, found.name, precision.of(settled))
     if strict and not availability.available:
         name = precision.label(found.name, settled)
         message = f"{name} is not available: {availability.reason}"

@@ -136,6 +136,7 @@ def _candidate(
     races = found.name == "auto"
     if races and bound is not None and bound.function is None:
         mine.setdefault("accuracy", str(bound))
+    registry.refuse_what_others_take(found, mine)
     settled = resolve(found.name, found.options, mine)
     precision = of(settled)
     availability = registry.probe(found, precision) if isinstance(backend, str) else HERE

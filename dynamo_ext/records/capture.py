@@ -29,8 +29,7 @@ RecompileKind = Literal[
 class Frame:
     """One Python function that Dynamo looked at (``id`` is Dynamo's compile id, as ``3/0``).
 
-    ``compile_seconds`` covers tracing, backend and guards, in this run, from ``compile_started``
-    (seconds after its start) on. ``reason`` says why it was
+    ``compile_seconds`` covers tracing, backend and guards, in this run. ``reason`` says why it was
     skipped, failed or ran eagerly. ``turn`` is the line of the cell at which it begins where it is
     of a loop's body and plain Python, else 0.
     """
@@ -46,7 +45,6 @@ class Frame:
     reason: str = ""
     in_cell: bool = False
     turn: int = 0
-    compile_started: float = 0.0
 
     @property
     def is_cell(self) -> bool:

@@ -90,10 +90,9 @@ class Graph:
     ``untimed`` is why its operations' times are not known. ``backward_seconds`` are not in
     ``run_seconds``; ``backward_untimed``: autograd runs its operations one by one.
     ``pairs`` are seconds of a further call and of one in eager, one after the other, in this run
-    or an earlier one, ``unpaired`` why it has none. ``compile_started`` (where ``compiled_now``),
-    ``first_call_started`` and ``last_call_ended`` are seconds after the run's start. ``kept`` are
-    those of its products that are not lowered with the others; ``lowered`` are the operations of
-    products that a call runs in the lower precision that was asked for, ``None`` where unknown.
+    or an earlier one, ``unpaired`` why it has none. ``kept`` are those of its products that are not
+    lowered with the others; ``lowered`` are the operations of products that a call runs in the
+    lower precision that was asked for, ``None`` where unknown.
     """
 
     id: str
@@ -115,10 +114,6 @@ class Graph:
     backward_untimed: bool = False
     pairs: tuple[tuple[float, float], ...] = ()
     unpaired: str = ""
-    compile_started: float = 0.0
-    first_call_started: float = 0.0
-    first_call_seconds: float = 0.0
-    last_call_ended: float = 0.0
     kept: tuple[KeptOperation, ...] = ()
     lowered: int | None = None
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from dynamo_ext.analysis.advice import advise
 from tests.analysis.told import BACKWARD, NOTHING, Cell, check
+from tests.capture.live import live
 
 NET = """net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
 x = torch.linspace(-1, 1, 12).reshape(3, 4)
@@ -79,7 +83,7 @@ correct = (y.argmax(-1) == torch.tensor([0, 1, 0])).sum().item()
 print(f"accuracy {correct / len(y):.2f}")
 """
 LOADER = """from torch.utils.data import DataLoader, TensorDataset
-loader = DataLoader(TensorDataset(torch.ones(10, 4)), batch_size=4)
+loader = DataLoader(TensorDataset(torch.ones(11, 4)), batch_size=3)
 for (b,) in loader:
     y = net(b)
 """
@@ -116,7 +120,7 @@ CELLS = [
     Cell("logs", NOISY, "y = net(x)", (("break", "called at line 2, splits the graph because it logs", "ignore_logging_functions"),)),
     Cell("prints a tensor", PRINTS, "s = score(x)", (("break", "because it prints", "Print after"),)),
     Cell("list of a class", LISTS, "y = runs(steps, x)", (("uncaptured", "iterates over an object of a class", "Give a list in its place"),)),
-    Cell("loader", NET, LOADER, (("break", "Line 3 splits the graph because it builds a `TensorDataset`", "Build it before"), ("recompile", "the batch size of `b` (4, 2)", "mark_dynamic(b, 0)"))),
+    Cell("loader", NET, LOADER, (("break", "Line 3 splits the graph because it builds a `TensorDataset`", "Build it before"), ("recompile", "the batch size of `b` (3, 2)", "mark_dynamic(b, 0)"))),
     Cell("converts", NET, DTYPES, (("break", "Line 3 splits the graph because it converts a module", "Convert it before"), ("recompile", "the value of `d` (torch.float32, torch.float64)", "set it once, before"))),
     Cell("learning rate", NET + SCHEDULE, TRAIN, (LR, BACKWARD)),
     Cell("optimizer left to eager", f"{NET}{SCHEDULE}opt.step = torch.compiler.disable(opt.step)", TRAIN),
@@ -127,3 +131,17 @@ CELLS = [
 @pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
 def test_what_is_advised_on_a_cell(cell: Cell) -> None:
     check(cell)
+
+
+@pytest.mark.parametrize(
+    ("setup", "text", "step"),
+    [(NET, LOADER, r"(%%dynamo .*?--dynamic)"), (NET + SCHEDULE, TRAIN, r"to eager: (.*?\))\.")],
+    ids=["size", "optimizer"],
+)
+def test_a_step_that_is_code_is_followed_as_it_stands(setup: str, text: str, step: str) -> None:
+    with live(setup) as cells:
+        told = " ".join(each.step for each in advise(cells.report(text)))
+        [code] = re.findall(step, told)
+        magic, _, line = code.partition("%%dynamo ")
+        cells.well(f"%dynamo reset\n{magic}")
+        assert not cells.report(text, line or "-b eager").recompiles

@@ -47,9 +47,9 @@ def test_it_goes_to_another_process() -> None:
 
 
 def test_one_that_a_backend_has_not() -> None:
-    with pytest.raises(OptionError, match=r"tvm computes in the code's own precision alone\. .*"):
+    with pytest.raises(OptionError, match=r"tvm cannot be given precision bf16\. It can"):
         registry.compiler("tvm:bf16")
-    with pytest.raises(OptionError, match="own precision alone"):
+    with pytest.raises(OptionError, match=r"to eager, inductor, openvino, "):
         registry.compiler("tvm", {"precision": "bf16"})
     with pytest.raises(OptionError, match="cannot be 'bf17'"):
         registry.compiler("eager:bf17")

@@ -72,6 +72,8 @@ def test_what_is_unknown_is_refused():
         candidates_of("nonesuch")
     with pytest.raises(OptionError, match="nonesuch"):
         candidates_of("aot_eager", {"nonesuch": 1})
+    with pytest.raises(OptionError, match="onnxrt cannot be given precision bf16"):
+        candidates_of("onnxrt", {"precision": "bf16"})
     with pytest.raises(OptionError, match="twice"):
         candidates_of("ts,ts")
     with pytest.raises(OptionError, match=r"baseline onnxrt .* Use eager or one of ts, aot_eager"):

@@ -23,7 +23,6 @@ from dynamo_ext.capture.report.builder import build_report
 from dynamo_ext.capture.torch_private import code_cache, compile_metrics
 from dynamo_ext.capture.torch_private.patches import containers
 from dynamo_ext.errors import one_line
-from dynamo_ext.interruptions import trace_function_restored
 from dynamo_ext.records.autotune import EndToEnd
 from dynamo_ext.records.common import CodeBlock
 from dynamo_ext.records.report import Mode, Report
@@ -103,16 +102,11 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     if not decides and mode != "run":
         code_cache.look_again()
     error: BaseException | None = None
+    debugger = sys.gettrace()
     company = MachineLoad()
     started = time.perf_counter()
     try:
-        with (
-            company,
-            within(given or FirstRun()),
-            Recording(run),
-            tracer.surroundings(),
-            trace_function_restored(),
-        ):
+        with company, within(given or FirstRun()), Recording(run), tracer.surroundings():
             if check is not None:
                 check.before(run)
             trials = Trials(program.source, tracer.compiler) if decides else None
@@ -120,6 +114,9 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     except BaseException as raised:  # noqa: BLE001 - handed to the caller, interrupts too
         error = raised
     took = time.perf_counter() - started
+    if isinstance(error, KeyboardInterrupt):
+        # Raising it in the line that was compiled has taken that away.
+        sys.settrace(debugger)
     _forget_unfinished(run)
     if tracer.compiler is not None:
         state.last_compiler = tracer.compiler

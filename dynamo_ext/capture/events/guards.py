@@ -40,18 +40,10 @@ def readable_source(source: str, arguments: Sequence[str] = ()) -> str:
         return f"type({readable_source(typed['source'], arguments)})"
     source = _user_named(source, arguments)
     text = _BUILTIN.sub(lambda m: m["name"], source)
-    text = _ROOT.sub(lambda m: _readable_name(m["name"]), text)
+    text = _ROOT.sub(lambda m: _OURS.sub("an object that Dynamo keeps", m["name"]), text)
     text = _IMPORTED.sub(lambda m: m["name"].replace("_dot_", "."), text)
     tables = r"(?:\.?_modules|\._parameters|\._buffers|\.__dict__)"
-    return re.sub(tables + r"\['([^']+)'\]", r".\1", text)
-
-
-def _readable_name(name: str) -> str:
-    return between_graphs(_OURS.sub("an object that Dynamo keeps", name))
-
-
-def between_graphs(text: str) -> str:
-    """A text with words for Dynamo's names of what a graph leaves for the one after it."""
+    text = re.sub(tables + r"\['([^']+)'\]", r".\1", text)
     return _STACK.sub(rf"value \g<place> {BETWEEN_GRAPHS}", text)
 
 

@@ -14,7 +14,6 @@ import torch
 from dynamo_ext.capture.code.source_lines import from_trace_text, users_line
 from dynamo_ext.capture.events.guards import (
     TORCH_COMMENT,
-    between_graphs,
     readable_source,
     root_variable,
 )
@@ -29,7 +28,7 @@ _PARAMETER_HINT = re.compile(r"\.?\s*Guard failed on a parameter, consider using
 
 _PARAMETER = re.compile(r"^tensor '.*\._parameters\['[^']+'\]' ")
 _GRAD = re.compile(r"expected requires_grad=(?P<expected>[01])")
-_NAMED = re.compile(r"[LG]\['[^']+'\][\w.\[\]']*")
+_NAMED = re.compile(r"[LG]\['[^']+'\][\w.\[\]']*|\b___stack\d+")
 _SIZE = re.compile(r"size mismatch at index (?P<dim>\d+)")
 _FLOAT = re.compile(r"^-?\d+\.\d*(?:e[+-]?\d+)?$|^-?\d+e[+-]?\d+$|^-?inf$|^nan$")
 _INTEGER = re.compile(r"^-?\d+$")
@@ -62,7 +61,7 @@ def recompile_record(  # noqa: PLR0913 - a record's fields, and where to read th
     is_parameter = hinted or _PARAMETER.match(text) is not None
 
     def readable(part: str) -> str:
-        return between_graphs(_NAMED.sub(lambda m: readable_source(m.group(), arguments), part))
+        return _NAMED.sub(lambda m: readable_source(m.group(), arguments), part)
 
     # Facts about sizes are reported for the variable.
     has_subject = kind != "type" and "bound" not in facts and ".size()" not in source

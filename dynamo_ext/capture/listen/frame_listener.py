@@ -127,7 +127,7 @@ class FrameListener:
         breaks, metrics = compile_metrics.graph_breaks_from_now(), compile_metrics.latest_metrics()
         compiling.frames.append((entry, frame))
         run.on_progress(f"capturing {entry.title}")
-        started = entry.started = time.perf_counter()
+        started = time.perf_counter()
         divided, interrupted, python = False, False, None
         watch_changed()
         try:

@@ -7,7 +7,6 @@ nothing has a full report. A ``RunLog`` lives for one run.
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
@@ -49,7 +48,6 @@ class FrameEntry:
     code_name: str = ""
     outcome: str = "compiled"
     reason: str = ""
-    started: float = 0.0
     seconds: float = 0.0
     guards: tuple[Guard, ...] = ()
     breaks: list[GraphBreak] = field(default_factory=list)
@@ -112,15 +110,11 @@ class GraphCalls:
     ``fallbacks_before`` and ``raced_before`` are what its journal held before.
     ``operation_seconds`` are eager's by node, where asked for, had in ``profile_seconds``, while
     other programs kept ``busy_cores`` busy; ``untimed`` is why they are not known.
-    ``backward_untimed``: the backward passes could not be measured. ``first_started``,
-    ``first_ended`` and ``until`` (the end of the last call) are readings of ``perf_counter``.
+    ``backward_untimed``: the backward passes could not be measured.
     """
 
     count: int = 0
     seconds: float = 0.0
-    first_started: float = 0.0
-    first_ended: float = 0.0
-    until: float = 0.0
     operation_seconds: Mapping[str, float] = field(default_factory=dict)
     profile_seconds: float = 0.0
     busy_cores: float = 0.0
@@ -132,11 +126,8 @@ class GraphCalls:
 
     def note(self, started: float, ended: float) -> None:
         """Count a call."""
-        if not self.count:
-            self.first_started, self.first_ended = started, ended
         self.count += 1
         self.seconds += ended - started
-        self.until = ended
 
 
 OnGraphCall = Callable[[GraphCalls, GraphModule, Sequence[Any]], object]
@@ -171,7 +162,6 @@ class RunLog:
     recompiles: dict[tuple[str, ...], Recompile] = field(default_factory=dict)
     recompiled: dict[tuple[str, ...], list[FrameEntry]] = field(default_factory=dict)
     eager_frames: dict[tuple[str, str, int], FrameEntry] = field(default_factory=dict)
-    started: float = 0.0
     compile_seconds: float = 0.0
     refused: Exception | None = None
     condition_breaks: dict[GraphBreak, None] = field(default_factory=dict)
@@ -244,7 +234,6 @@ class Recording:
     def __enter__(self) -> RunLog:
         global _active  # read on every graph call: a plain global is the cheapest
         self._outer, _active = _active, self._run
-        self._run.started = self._run.started or time.perf_counter()
         self._run.refused = None
         note_stance()
         return self._run

@@ -91,7 +91,6 @@ def _frame(entry: FrameEntry, run: RunLog, names: dict[GraphEntry, str]) -> Fram
         outcome=outcome,  # type: ignore[arg-type]
         graphs=tuple(names[g] for g in live if g is not None and g in names),
         guards=len(entry.guards),
-        compile_started=_since(run, entry.started) if entry in run.compiled else 0.0,
         compile_seconds=entry.seconds if entry in run.compiled else 0.0,
         reason=entry.reason,
         in_cell=entry.file == run.cell_file,
@@ -112,7 +111,6 @@ def _graph(entry: GraphEntry, run: RunLog, name: str, breaks: DistinctBreaks, fi
         backend=entry.backend,
         operations=operations,
         source=entry.source,
-        compile_started=_since(run, entry.compile_started),
         compile_seconds=entry.compile_seconds,
         compiled_now=entry.frame in run.compiled,
         calls=calls.count,
@@ -127,9 +125,6 @@ def _graph(entry: GraphEntry, run: RunLog, name: str, breaks: DistinctBreaks, fi
         backward_untimed=calls.backward_untimed,
         pairs=entry.pairs,
         unpaired=entry.unpaired,
-        first_call_started=_since(run, calls.first_started),
-        first_call_seconds=calls.first_ended - calls.first_started,
-        last_call_ended=_since(run, calls.until),
         kept=tuple(entry.journal.kept.values()),
         lowered=_lowered(entry.journal),
     )
@@ -143,10 +138,6 @@ def _lowered(journal: Journal) -> int | None:
     names = [""] if whole else [part.name for part in parts if part.engine != "eager"]
     found = [journal.lowered.get(name) for name in names]
     return sum(each for each in found if each is not None) if None not in found else None
-
-
-def _since(run: RunLog, moment: float) -> float:
-    return max(moment - run.started, 0.0)
 
 
 def _fallbacks(

@@ -12,17 +12,10 @@ _STATIC_LINES = 80
 
 
 def html(report: Report, most: int | None = _STATIC_LINES) -> Markup:
-    """Render a pair of listings a frame, each cut to ``most`` lines (``None``: whole).
-
-    They are folded, unless there is one pair alone and it is short.
-    """
+    """Render a folded pair of listings a frame, each cut to ``most`` lines (``None``: whole)."""
     if not report.bytecode:
         return EMPTY
-    longest = max(
-        len(_lines(code)) for each in report.bytecode for code in (each.before, each.after)
-    )
-    only = len(report.bytecode) == 1 and longest <= _STATIC_LINES
-    frames = [_frame(report, each, most, opened=only) for each in report.bytecode[:most]]
+    frames = [_frame(report, each, most) for each in report.bytecode[:most]]
     return element("div", *frames, markup.left_out(len(report.bytecode), most, "function"))
 
 
@@ -44,7 +37,7 @@ def _title(report: Report, each: Bytecode) -> str:
     return f"{whose}: {count(before, 'line')} before, {after:,} after"
 
 
-def _frame(report: Report, each: Bytecode, limit: int | None, *, opened: bool) -> Markup:
+def _frame(report: Report, each: Bytecode, limit: int | None) -> Markup:
     listings = [
         markup.listing("\n".join(_lines(code)), limit, "more lines")
         for code in (each.before, each.after)
@@ -55,4 +48,4 @@ def _frame(report: Report, each: Bytecode, limit: int | None, *, opened: bool) -
         [listings],
         class_="dx-bytes",
     )
-    return markup.details(_title(report, each), table, opened=opened)
+    return markup.details(_title(report, each), table)

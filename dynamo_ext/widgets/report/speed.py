@@ -47,11 +47,6 @@ def sentence(report: Report, found: CellGain | str) -> str:
     return f"{_VERDICTS[found.verdict]}{times}: {gained}."
 
 
-def is_slower(found: CellGain | str) -> bool:
-    """Whether the cell is known to be slower than plain."""
-    return not isinstance(found, str) and found.verdict == "slower"
-
-
 def cost(report: Report, found: CellGain | str) -> str:
     """What compiling took, and after how many runs it has paid."""
     now, whole = report.compile_seconds + report.race_seconds, spent(report)

@@ -111,18 +111,13 @@ def brief(report: Report) -> str:
     whole = text(report)
     if len(whole.splitlines()) <= _SCREEN:
         return whole
-    parts = _in_order(report)
+    head, parts = _head(report), _in_order(report)
     first = [part for part in parts if part.TITLE in _FIRST]
-    shown, left = [_head(report)], []
-    for waiting, part in zip(range(len(first), 0, -1), first, strict=True):
-        section = _section(part, report)
-        room = _SCREEN - sum(len(each.splitlines()) + 1 for each in shown) - 3
-        shown.append(_cut(section, max(room // waiting, _FEWEST)))
-        if shown[-1] != section:
-            left.append(_name(part, report))
-    left += [_name(part, report) for part in parts if part not in first]
-    more = f"{listing(left)}: %dynamo report shows all of it."
-    return "\n\n".join([*shown, plain_text.paragraph(more)])
+    room = (_SCREEN - len(head.splitlines())) // max(len(first), 1) - 3
+    shown = [_cut(_section(part, report), max(room, _FEWEST)) for part in first]
+    left = listing([_name(part, report) for part in parts if part not in first])
+    more = plain_text.paragraph(f"{left}: %dynamo report shows all of it.")
+    return "\n\n".join([head, *shown, more])
 
 
 def _head(report: Report) -> str:

@@ -10,7 +10,7 @@ from dynamo_ext.analysis.breaks import cause_of
 from dynamo_ext.analysis.placement import EAGER, Coverage, coverage, race_outcome
 from dynamo_ext.analysis.speed import CellGain, cell_gain, plain_loops
 from dynamo_ext.formatting import clip, count, listing, printable, remedy, seconds, sentence
-from dynamo_ext.records.report import Fallback, Report
+from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, prose, quiet_words
@@ -45,9 +45,11 @@ def status(report: Report) -> tuple[str, str]:
 def _status(report: Report, gained: CellGain | str) -> tuple[str, str]:
     covered, raced = coverage(report), race_outcome(report)
     eager_frames = any(frame.outcome in {"eager", "failed"} for frame in report.frames)
-    gave_way = bool(report.fallbacks) or eager_frames or any(r.prevented for r in report.recompiles)
+    slower = isinstance(gained, CellGain) and gained.verdict == "slower"
+    stages = {fallback.stage for fallback in report.fallbacks}
+    gave_way = bool(stages) or eager_frames or any(r.prevented for r in report.recompiles)
     verdicts = [
-        (_unavailable(report) is not None, "bad", "✗ backend unavailable"),
+        ("unavailable" in stages, "bad", "✗ backend unavailable"),
         (report.interrupted, "part", "◐ interrupted"),
         (report.refused, "bad", "✗ refused"),
         (bool(report.error), "bad", "✗ stopped by an error"),
@@ -55,11 +57,11 @@ def _status(report: Report, gained: CellGain | str) -> tuple[str, str]:
         (not report.graphs, "bad", "✗ no graph"),
         (not covered.graphs, "bad", "✗ nothing ran compiled"),
         (raced == "unraced", "part", "○ not raced"),
-        (raced == "eager" and not report.fallbacks, "good", "✓ eager is fastest"),
+        (raced == "eager" and not stages, "good", "✓ eager is fastest"),
         (report.backend == EAGER and not gave_way, "good", "✓ captured"),
         (report.backend == EAGER, "part", "◐ captured in part"),
         (not covered.in_engine, "bad", "✗ all eager"),
-        (speed.is_slower(gained), "part", "◐ slower than plain"),
+        (slower, "part", "◐ slower than plain"),
         (gave_way or covered.in_engine < covered.total, "part", "◐ partly eager"),
         (bool(report.breaks), "good", "✓ compiled, with breaks"),
     ]
@@ -99,10 +101,6 @@ def html(report: Report) -> Markup:
     grade, word = _status(report, gained)
     names, numbers = zip(*counts(report), strict=True)
     table = markup.table("Counts", names, [numbers], class_="dx-counts")
-    if gone := _unavailable(report):
-        words = prose(_gone(report, gone))
-        banner = element("div", element("strong", "✗ "), words, class_="dx-banner")
-        return element("div", banner, table)
     found = advise(report)
     tag = element("strong", word, class_=f"dx-status dx-{grade}")
     three = [
@@ -118,8 +116,6 @@ def text(report: Report) -> str:
     """Render the same for a terminal."""
     names, numbers = zip(*counts(report), strict=True)
     table = plain_text.table(names, [numbers])
-    if gone := _unavailable(report):
-        return f"{plain_text.paragraph(_gone(report, gone), '  ', '✗ ')}\n\n{table}"
     found, gained = advise(report), cell_gain(report)
     said = lines(report, gained, found)
     three = "\n".join(plain_text.paragraph(words, "      ", f"{name}  ") for name, words in said)
@@ -183,25 +179,6 @@ def _step(each: Advice) -> str:
 def _evidence(each: Advice) -> str:
     lead = f"{each.evidence[0].upper()}{each.evidence[1:]}" if each.evidence else ""
     return f"{sentence(lead)} See {each.part}.".strip()
-
-
-def _unavailable(report: Report) -> Fallback | None:
-    return next((f for f in report.fallbacks if f.stage == "unavailable"), None)
-
-
-def _gone(report: Report, fallback: Fallback) -> str:
-    """Write the banner over a run whose backend is not here."""
-    ran = count(len(report.graphs), "captured graph") if report.graphs else "the code"
-    covered = coverage(report)
-    lead = f"{report.backend} is not available here, so {ran} ran eagerly."
-    if covered.in_engine:
-        lead = f"A backend is not available here: only {covered_words(covered)} ran compiled."
-    message = fallback.message
-    if fallback.lack and not covered.in_engine:
-        lead, message = f"{lead[:-1]}:", fallback.lack
-    said = clip(sentence(message), _MAX_CHARS)
-    step = clip(" ".join(fallback.remedy.split()), _MAX_CHARS)
-    return " ".join(filter(None, [lead, said, remedy(step, "Install it with: ")]))
 
 
 def _left(report: Report) -> set[str]:

@@ -6,14 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dynamo_ext.analysis.placement import coverage, operator_times
-from dynamo_ext.formatting import clip, count, function_name, listing, percent, seconds, sentence
+from dynamo_ext.analysis.placement import operator_times
+from dynamo_ext.formatting import clip, function_name, listing, percent, seconds, sentence
 from dynamo_ext.records.comparison import BUSY_CORES
 from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import blocks
 from dynamo_ext.widgets.blocks import Block, Quiet, Table
 from dynamo_ext.widgets.html.markup import Markup, element
-from dynamo_ext.widgets.report import autotuning, graphs, timeline
+from dynamo_ext.widgets.report import autotuning, graphs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +23,6 @@ NOTHING = ""
 _FRAMES = 60
 _BAR = 24
 _REASON = 200
-_SLOTS, _TEXT_SLOTS = 40, 20
 _OPERATORS = 12
 _LOADED = 0.1  # seconds of loading something from which they are worth a line
 _ELSEWHERE = (
@@ -39,15 +38,15 @@ _ONE_BY_ONE = (
 
 def html(report: Report, most: int | None = _FRAMES) -> Markup:
     """Render the parts of the run, then graphs and functions."""
-    return element("div", blocks.html(_blocks(report, most, _SLOTS)))
+    return element("div", blocks.html(_blocks(report, most)))
 
 
 def text(report: Report) -> str:
     """Render the same for a terminal."""
-    return blocks.text(_blocks(report, _FRAMES, _TEXT_SLOTS))
+    return blocks.text(_blocks(report, _FRAMES))
 
 
-def _blocks(report: Report, most: int | None, slots: int) -> Iterator[Block]:
+def _blocks(report: Report, most: int | None) -> Iterator[Block]:
     yield Table("Parts of the run", ["Part", "Time", "Share", ""], _parts(report), {1, 2})
     if loads := [f"{name} took {seconds(took)}" for name, took in report.loads if took >= _LOADED]:
         yield f"Before the run, loading {listing(loads)}."
@@ -70,32 +69,23 @@ def _blocks(report: Report, most: int | None, slots: int) -> Iterator[Block]:
         for graph in report.graphs
         if graph.untimed
     )
-    headers = ["Function", "Along the run", "Outcome", "Capture", "Lowering", "Guards", "Why"]
+    headers = ["Function", "Outcome", "Capture", "Lowering", "Guards", "Why"]
     title = "Functions Dynamo looked at"
-    yield Table("Time by function", headers, _frames(report, most, slots), {3, 4, 5}, title)
-    yield Quiet(timeline.LEGEND if report.frames else "")
+    yield Table("Time by function", headers, _frames(report, most), {2, 3, 4}, title)
     yield Quiet(" · ".join(f"{name} {version}" for name, version in report.versions))
 
 
 def captured(report: Report) -> str:
-    """How much of the run is in graphs: operations, and the time that was not compiling."""
-    covered = coverage(report)
+    """The share of graphs in the time that was not compiling."""
     rest = report.run_seconds
-    if not covered.graphs or rest <= 0:
+    if not any(graph.calls for graph in report.graphs) or rest <= 0:
         return ""
     taken = sum(graph.run_seconds + graph.backward_seconds for graph in report.graphs)
     share = min(taken / rest, 1.0)
-    number = count(covered.graphs, "graph")
-    placed = f"{covered.in_engine:,}" if covered.in_engine < covered.total else "all"
-    total = covered.total if covered.in_engine < covered.total else covered.captured
-    operations = count(total, covered.noun if total == covered.total else "operation")
     *others, last = (name.lower() for name, _ in _apart(report))
     what = f"neither {', '.join(others)} nor {last}" if others else f"not {last}"
-    return (
-        f"{operations} in {number}, {placed} of them in an engine. "
-        f"Graphs took {percent(share)} of the time that was {what}."
-        f"{_ELSEWHERE if any(graph.backward_untimed for graph in report.graphs) else ''}"
-    )
+    elsewhere = _ELSEWHERE if any(graph.backward_untimed for graph in report.graphs) else ""
+    return f"Graphs took {percent(share)} of the time that was {what}.{elsewhere}"
 
 
 def _apart(report: Report) -> list[tuple[str, float]]:
@@ -163,15 +153,13 @@ def _some(value: float) -> str:
     return seconds(value) if value > 0 else ""
 
 
-def _frames(report: Report, most: int | None, slots: int) -> list[list[str]]:
-    slot = timeline.length(report) / slots
+def _frames(report: Report, most: int | None) -> list[list[str]]:
     lowered: dict[str, float] = defaultdict(float)
     for graph in report.graphs:
         lowered[graph.frame] += graph.compile_seconds if graph.compiled_now else 0.0
     rows = [
         [
             f"{function_name(frame.name)} ({frame.id})" if frame.id else function_name(frame.name),
-            timeline.track(report, frame, slot, slots),
             frame.outcome,
             _some(frame.compile_seconds - lowered[frame.id]),
             _some(lowered[frame.id]),
@@ -181,5 +169,5 @@ def _frames(report: Report, most: int | None, slots: int) -> list[list[str]]:
         for frame in report.frames[:most]
     ]
     if most is not None and len(report.frames) > most:
-        rows.append([f"… {len(report.frames) - most:,} more", *[""] * 6])
+        rows.append([f"… {len(report.frames) - most:,} more", *[""] * 5])
     return rows

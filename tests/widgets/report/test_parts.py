@@ -151,7 +151,7 @@ def test_a_failed_guard_says_what_helps(reports, page):
 
 def test_timing_says_how_much_was_captured(reports, page):
     mixed = dataclasses.replace(reports["mixed"], seconds=1.6, compile_seconds=1.5)
-    words = "5 operations in 2 graphs, 4 of them in an engine. Graphs took 1% of the time"
+    words = "Graphs took 1% of the time that was not compiling."
     for read in (page(timing.html(mixed)).text, timing.text(mixed)):
         assert words in " ".join(read.split())
     assert timing.captured(reports["nothing"]) == ""
