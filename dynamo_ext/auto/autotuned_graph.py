@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from dynamo_ext.auto import graph_race, ranking
 from dynamo_ext.backends import calibration, precision
 from dynamo_ext.backends.fx_graph import may_differentiate
-from dynamo_ext.backends.pipeline.graph_call import RUN_FAILURES
+from dynamo_ext.backends.pipeline.calls.graph_call import RUN_FAILURES
 from dynamo_ext.interruptions import Listening, pass_on
 from dynamo_ext.measure.multi_backend import EAGER, MultiBackendGraph, compile_into, runs_in_engine
 from dynamo_ext.measure.progress import Board

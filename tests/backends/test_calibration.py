@@ -11,7 +11,7 @@ from torch import nn
 
 import dynamo_ext
 from dynamo_ext.backends import calibration, registry
-from dynamo_ext.backends.pipeline.engines import Engines
+from dynamo_ext.backends.pipeline.calls.engines import Engines
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 
 WIDTH = 16
@@ -220,7 +220,7 @@ def test_inputs_that_cannot_be_looked_at_calibrate_nothing(
         raise NotImplementedError
 
     compiled = dynamo_ext.optimize("onnxrt:int8")(net)
-    monkeypatch.setattr("dynamo_ext.backends.pipeline.engines._copied", fails)
+    monkeypatch.setattr("dynamo_ext.backends.pipeline.calls.engines._copied", fails)
     calibrate(compiled, batches(2))
     [given] = batches(1)
     with torch.no_grad():

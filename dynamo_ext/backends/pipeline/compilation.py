@@ -15,20 +15,17 @@ from dynamo_ext.backends.base import MIN_PARTITION, StayEager, Support, fact
 from dynamo_ext.backends.compile_context import CompileContext
 from dynamo_ext.backends.fx_graph import attribute, may_differentiate, named
 from dynamo_ext.backends.passes import fused_transformer
-from dynamo_ext.backends.pipeline import (
-    inplace_only,
-    overlapping_inputs,
-    shape_limit,
-    whole_graph,
-)
+from dynamo_ext.backends.pipeline import inplace_only, whole_graph
+from dynamo_ext.backends.pipeline.calls import overlapping_inputs, shape_limit
+from dynamo_ext.backends.pipeline.calls.graph_call import GraphCall
+from dynamo_ext.backends.pipeline.calls.graph_check import GraphCheck
+from dynamo_ext.backends.pipeline.calls.overlapping_inputs import Overlaps
+from dynamo_ext.backends.pipeline.calls.runner import Runner
 from dynamo_ext.backends.pipeline.constant_folding import fold
 from dynamo_ext.backends.pipeline.division import graph_parts
 from dynamo_ext.backends.pipeline.freeze import watchable
-from dynamo_ext.backends.pipeline.graph_call import GraphCall
-from dynamo_ext.backends.pipeline.graph_check import GraphCheck
 from dynamo_ext.backends.pipeline.input_views import apart
 from dynamo_ext.backends.pipeline.memory_format import relaxed
-from dynamo_ext.backends.pipeline.overlapping_inputs import Overlaps
 from dynamo_ext.backends.pipeline.partition import (
     EagerNode,
     PartitionPlan,
@@ -39,7 +36,6 @@ from dynamo_ext.backends.pipeline.partition import (
     too_few,
 )
 from dynamo_ext.backends.pipeline.returned_views import separate_returned_views
-from dynamo_ext.backends.pipeline.runner import Runner
 from dynamo_ext.backends.torch_private import aot, decompositions
 from dynamo_ext.errors import one_line
 from dynamo_ext.interruptions import pass_on

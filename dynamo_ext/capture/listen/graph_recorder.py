@@ -16,8 +16,8 @@ from torch.fx import GraphModule
 
 from dynamo_ext.backends import effects, journal
 from dynamo_ext.backends.base import CompilerFn
+from dynamo_ext.backends.pipeline.calls.graph_call import GraphCall
 from dynamo_ext.backends.pipeline.checkpointing import as_captured
-from dynamo_ext.backends.pipeline.graph_call import GraphCall
 from dynamo_ext.capture.code.block import FinishedError, block_of
 from dynamo_ext.capture.events import capture_disabled
 from dynamo_ext.capture.events.graphs import last_line, operation_table

@@ -13,8 +13,8 @@ import pytest
 import torch
 from torch import nn
 
+from dynamo_ext.backends.pipeline.calls.weight_sets import MOST_BUILT, MOST_SETS
 from dynamo_ext.backends.pipeline.freeze import Watch, frozen, watchable
-from dynamo_ext.backends.pipeline.weight_sets import MOST_BUILT, MOST_SETS
 
 X = torch.linspace(-1, 1, 12).reshape(3, 4)
 

@@ -10,9 +10,9 @@ from torch.fx import GraphModule, Node
 from torch.nn import functional as F  # noqa: N812 - as torch's own documentation has it
 
 from dynamo_ext.backends import effects
+from dynamo_ext.backends.pipeline.calls.weight_sets import WeightSet, WeightSets
 from dynamo_ext.backends.pipeline.freeze import Watch, watchable
 from dynamo_ext.backends.pipeline.input_views import root_of
-from dynamo_ext.backends.pipeline.weight_sets import WeightSet, WeightSets
 from dynamo_ext.backends.torch_private import aot
 from dynamo_ext.torch_private import dispatch
 

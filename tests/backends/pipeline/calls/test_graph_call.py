@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
-from dynamo_ext.backends.pipeline import compilation, graph_call, input_views
+from dynamo_ext.backends.pipeline import compilation, input_views
+from dynamo_ext.backends.pipeline.calls import graph_call
 from dynamo_ext.backends.undo import Undo
 from tests.capture.live import live
 

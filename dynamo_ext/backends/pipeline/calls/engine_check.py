@@ -9,8 +9,8 @@ from torch.fx import GraphModule, Node
 from dynamo_ext.backends import crash_records
 from dynamo_ext.backends.compile_context import CompileContext
 from dynamo_ext.backends.pipeline import sensitive_products
-from dynamo_ext.backends.pipeline.engines import Engine, Engines
-from dynamo_ext.backends.pipeline.weight_sets import WeightSet
+from dynamo_ext.backends.pipeline.calls.engines import Engine, Engines
+from dynamo_ext.backends.pipeline.calls.weight_sets import WeightSet
 from dynamo_ext.backends.support import ties
 from dynamo_ext.backends.support.single_op import is_convolution
 from dynamo_ext.interruptions import pass_on

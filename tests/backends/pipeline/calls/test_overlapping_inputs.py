@@ -7,7 +7,7 @@ import torch
 
 import dynamo_ext
 from benchmarks.backends import BACKENDS
-from dynamo_ext.backends.pipeline.overlapping_inputs import MESSAGE
+from dynamo_ext.backends.pipeline.calls.overlapping_inputs import MESSAGE
 from tests.needs import needs_backend
 
 

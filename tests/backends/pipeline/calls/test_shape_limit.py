@@ -8,8 +8,13 @@ import torch
 from torch.fx import GraphModule
 
 from dynamo_ext.backends.journal import Journal
-from dynamo_ext.backends.pipeline.graph_call import GraphCall
-from dynamo_ext.backends.pipeline.shape_limit import AT_ONCE, MOST_SHAPES, ShapeLimit, refusals
+from dynamo_ext.backends.pipeline.calls.graph_call import GraphCall
+from dynamo_ext.backends.pipeline.calls.shape_limit import (
+    AT_ONCE,
+    MOST_SHAPES,
+    ShapeLimit,
+    refusals,
+)
 
 
 def built(lengths: list[int]) -> list[int]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from torch.fx import GraphModule
 
     from dynamo_ext.backends.journal import Journal
-    from dynamo_ext.backends.pipeline.graph_check import GraphCheck, Outcome
+    from dynamo_ext.backends.pipeline.calls.graph_check import GraphCheck, Outcome
 
 RUN_FAILURES = 3
 """Failed calls after which a graph, or a partition, stays in eager."""

@@ -16,11 +16,11 @@ from dynamo_ext.backends import calibration, crash_records
 from dynamo_ext.backends.base import CompiledFn, fact
 from dynamo_ext.backends.compile_context import CompileContext
 from dynamo_ext.backends.fx_graph import root_of_views
+from dynamo_ext.backends.pipeline.calls.graph_check import memory_of
+from dynamo_ext.backends.pipeline.calls.weight_sets import FastPath, WeightSet, WeightSets
 from dynamo_ext.backends.pipeline.freeze import frozen
-from dynamo_ext.backends.pipeline.graph_check import memory_of
 from dynamo_ext.backends.pipeline.memory_format import expected_orders, in_layout, order_of
 from dynamo_ext.backends.pipeline.specialize_shapes import shape_key, specialised
-from dynamo_ext.backends.pipeline.weight_sets import FastPath, WeightSet, WeightSets
 from dynamo_ext.backends.support.lending import aligned
 from dynamo_ext.backends.support.single_op import is_convolution, weights_place
 from dynamo_ext.interruptions import Listening, suppressed

@@ -10,12 +10,12 @@ from torch.fx import GraphModule
 from dynamo_ext.backends import calibration, crash_records, fork_safety, precision
 from dynamo_ext.backends.base import RunThisCallEagerlyError, StayEager, fact
 from dynamo_ext.backends.compile_context import CompileContext
-from dynamo_ext.backends.pipeline import shape_limit
-from dynamo_ext.backends.pipeline.engine_check import EngineCheck, Ran
-from dynamo_ext.backends.pipeline.engines import Engine, Engines
-from dynamo_ext.backends.pipeline.graph_call import RUN_FAILURES
+from dynamo_ext.backends.pipeline.calls import shape_limit
+from dynamo_ext.backends.pipeline.calls.engine_check import EngineCheck, Ran
+from dynamo_ext.backends.pipeline.calls.engines import Engine, Engines
+from dynamo_ext.backends.pipeline.calls.graph_call import RUN_FAILURES
+from dynamo_ext.backends.pipeline.calls.weight_sets import WeightSet
 from dynamo_ext.backends.pipeline.memory_format import relaxed
-from dynamo_ext.backends.pipeline.weight_sets import WeightSet
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.records.common import FULL
 from dynamo_ext.records.graph import Partition
