@@ -110,7 +110,6 @@ OF_ENGINES: dict[str, tuple[tuple[str, str], ...]] = {
         (r"torch\._inductor\.metrics\..*", "Its counters."),
         (r"torch\._inductor\.debug\._inductor_.*", "Its notes of the last graph, for debugging."),
     ),
-    "lazy": ((r"operators\[aten::.*", "Torch registers the kernels of the device `lazy`."),),
     "openvino": ((r"sys\.meta_path\[.*", "OpenVINO's import imports absl, which adds it."),),
 }  # fmt: skip
 """What the engines' own packages change, and cannot be kept from."""

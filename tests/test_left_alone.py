@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 TOGETHER = (
-    ("eager", "aot_eager", "ts", "ofi", "lazy"),
+    ("eager", "aot_eager", "ts", "ofi"),
     ("onnxrt", "openvino", "onnx2tf"),
     ("tvm", "xla"),
     # What torch itself changes where Inductor compiles is more.

@@ -21,7 +21,7 @@ from benchmarks.backends import without
 from benchmarks.part import add_storing
 from benchmarks.workers import Bounds
 
-ENGINES = without("ts", "ofi", "lazy", "onnx2tf")
+ENGINES = without("ts", "ofi", "onnx2tf")
 """Not torch's own interpreters, nor ``onnx2tf``, which takes long to compile."""
 
 

@@ -35,7 +35,6 @@ OURS: dict[str, str] = {
     "tvm_meta_schedule": "dynamo_ext.backends.engines.tvm.backend:TVM_META_SCHEDULE",
     "xla": "dynamo_ext.backends.engines.xla.backend:XLA",
     "xla_trivial": "dynamo_ext.backends.engines.xla.backend:XLA_TRIVIAL",
-    "lazy": "dynamo_ext.backends.engines.lazy.backend:BACKEND",
     "onnx2tf": "dynamo_ext.backends.engines.onnx2tf.backend:BACKEND",
     "cudagraphs": "dynamo_ext.backends.engines.cudagraphs.backend:BACKEND",
     "tensorrt": "dynamo_ext.backends.engines.tensorrt.backend:BACKEND",

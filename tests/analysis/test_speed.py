@@ -6,16 +6,8 @@ import dataclasses
 
 import pytest
 
-from dynamo_ext.analysis.speed import (
-    FEWEST_PAIRS,
-    OFF,
-    cell_gain,
-    gain,
-    loops_left_plain,
-    plain_loops,
-    runs_until_paid,
-    spent,
-)
+from dynamo_ext.analysis import speed
+from dynamo_ext.analysis.speed import FEWEST_PAIRS, OFF, cell_gain, gain, runs_until_paid, spent
 from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
 from dynamo_ext.records.capture import LoopTurns
 from dynamo_ext.records.graph import Graph
@@ -170,7 +162,7 @@ def test_loops_left_plain(loop_seconds, most):
     loop = dataclasses.replace(PLAIN_LOOP, plain=loop_seconds)
     made = report(seconds=1.0, compile_seconds=0.0, turns=(loop,))
     assert isinstance(cell_gain(made), str)
-    assert loops_left_plain(made) == (loop,)
-    assert plain_loops(made) == ((loop,) if most else ())
+    assert speed.loops_left_plain(made) == (loop,)
+    assert speed.plain_loops(made) == ((loop,) if most else ())
     captured = dataclasses.replace(loop, turns=3)
-    assert not loops_left_plain(dataclasses.replace(made, turns=(captured,)))
+    assert not speed.loops_left_plain(dataclasses.replace(made, turns=(captured,)))

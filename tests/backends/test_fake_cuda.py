@@ -25,7 +25,6 @@ ON_CPU_ALONE = {
     "openvino": "This OpenVINO backend does not run on cuda devices.",
     "tvm": "This TVM backend does not run on cuda devices.",
     "tvm_meta_schedule": "This TVM backend does not run on cuda devices.",
-    "lazy": "This Lazy Tensor Core backend does not run on cuda devices.",
     "onnx2tf": "This TensorFlow backend does not run on cuda devices.",
 }
 

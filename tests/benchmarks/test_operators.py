@@ -15,7 +15,7 @@ from benchmarks.operators.row import Row
 from tests.crosses import WHOLE
 
 OPERATORS = 60 if WHOLE else 30
-LEAST = dict.fromkeys(ENGINES, 20) | {"ts": 80, "ofi": 80, "onnxrt": 50, "xla": 50, "lazy": 30}
+LEAST = dict.fromkeys(ENGINES, 20) | {"ts": 80, "ofi": 80, "onnxrt": 50, "xla": 50}
 """Of 60 operators: samples that an engine must take for the run to say anything about it."""
 
 

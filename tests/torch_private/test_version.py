@@ -13,7 +13,7 @@ from dynamo_ext.errors import UnsupportedTorchError
 from dynamo_ext.torch_private import version
 from tests.backends.own_process import silent
 
-ENGINES = ("cudagraphs", "inductor", "lazy", "onnx", "torchscript")
+ENGINES = ("cudagraphs", "inductor", "onnx", "torchscript")
 
 
 @pytest.mark.parametrize("feature", [*version.FEATURES, *ENGINES])

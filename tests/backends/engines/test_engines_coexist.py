@@ -82,7 +82,7 @@ def test_engines_start_no_more_threads_than_torch_has(result: dict[str, Any]) ->
     assert {name: count for name, count in started.items() if count > THREADS + 1} == {}
 
 
-@pytest.mark.parametrize("name", without("ts", "ofi", "lazy", "onnx2tf"))
+@pytest.mark.parametrize("name", without("ts", "ofi", "onnx2tf"))
 def test_an_engine_computes_on_torchs_thread_count(name: str) -> None:
     if name not in here():
         pytest.skip(f"{name} is not here")

@@ -144,7 +144,7 @@ def test_autocast_reaches_into_the_kernel(inside):
     torch.testing.assert_close(found, expected, rtol=3e-2, atol=3e-2)
 
 
-@pytest.mark.parametrize("engine", without("ts", "ofi", "lazy"))
+@pytest.mark.parametrize("engine", without("ts", "ofi"))
 @pytest.mark.parametrize("mask", [None, LATER], ids=["no mask", "later"])
 def test_engines_take_an_encoder_whole(engine, mask):
     if not registry.probe(registry.get(engine)).available:

@@ -32,7 +32,7 @@ def node(*shapes: tuple[int, ...], same: bool = False, dtype: Any = torch.float3
 class Engine(Answers):
     """An engine's answers, with what tries an operation."""
 
-    def __init__(self, attempt: Callable[[torch.fx.Node], str], name: str = "lazy") -> None:
+    def __init__(self, attempt: Callable[[torch.fx.Node], str], name: str = "xla") -> None:
         super().__init__(name, ())
         self.attempt = attempt
 
@@ -41,7 +41,7 @@ class Engine(Answers):
 
 
 def asking(
-    wrong: str = "", error: Exception | None = None, engine: str = "lazy"
+    wrong: str = "", error: Exception | None = None, engine: str = "xla"
 ) -> tuple[Engine, list[torch.fx.Node]]:
     asked: list[torch.fx.Node] = []
 
@@ -81,7 +81,7 @@ def test_what_is_wrong_is_the_reason_and_errors_are_put_in_words() -> None:
 
 
 def test_what_is_refused_at_once_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    backend = registry.get("lazy")
+    backend = registry.get("xla")
     monkeypatch.setattr(backend, "unsupported_reason", lambda _: "Never that.")
     monkeypatch.setattr(backend, "attempt", lambda _: pytest.fail("It was tried."))
     answer = backend.supports(node((3,), (3,)))

@@ -53,7 +53,7 @@ def test_sorting_is_stable_and_stays_in_the_engine(
     assert not harness.stages
 
 
-@pytest.mark.parametrize("engine", without("ts", "ofi", "lazy"))
+@pytest.mark.parametrize("engine", without("ts", "ofi"))
 def test_indices_lead_to_what_is_sorted(harness: Harness, engine: str) -> None:
     """Whatever the engine takes of it, and whatever stays with torch."""
     made = compiler(engine, min_partition=1)
