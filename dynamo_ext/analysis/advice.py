@@ -202,9 +202,9 @@ def _too_small(report: Report) -> Iterator[Advice]:
     """What cannot pay: a run takes so little that its compiling is hundreds of runs."""
     took, gained = spent(report), cell_gain(report)
     pays = not isinstance(gained, str) and gained.verdict == "faster"
-    if pays or not report.graphs or took < _MUCH or report.run_seconds > SHORT_CELL:
+    if pays or not report.graphs or took < _MUCH or not 0 < report.run_seconds <= SHORT_CELL:
         return
-    runs = int(took / max(report.run_seconds, 1e-6))
+    runs = int(took / report.run_seconds)
     yield Advice(
         "too-small",
         f"A run takes {seconds(report.run_seconds)}, and compiling took {seconds(took)}: if a run "

@@ -59,8 +59,8 @@ def is_rounding(found: Any, eager: Any, exact: Any, precision: str) -> bool:
 
     if not tolerance.floating(found, eager, exact) or not found.shape == eager.shape == exact.shape:
         return False
-    right = exact.double()
-    away, own = (float((each.double() - right).norm()) for each in (found, eager))
+    right = exact.detach().double()
+    away, own = (float((each.detach().double() - right).norm()) for each in (found, eager))
     coarser = max(_ROUNDING[precision] / torch.finfo(eager.dtype).eps, 1.0)
     # Of what is not finite, nothing is said.
     return float(right.norm()) < own < float("inf") and away <= coarser * own

@@ -161,13 +161,13 @@ class Report:
 
         Raises ``OptionError`` for another ending.
         """
-        forms = {
+        writers = {
             ".html": self.to_html,
             ".json": lambda: json.dumps(self.to_dict()),
             ".md": self.to_markdown,
             ".txt": lambda: str(forms.report("text", self)),
         }
-        return saved(path, "A report", forms)
+        return saved(path, "A report", writers)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers, ready for ``json.dumps``."""

@@ -149,7 +149,7 @@ def test_of_two_threads_that_race_a_graph_the_first_to_end_decides(monkeypatch):
 
 def raced(racer, monkeypatch, winner):
     """After a race that ``winner`` has won."""
-    monkeypatch.setattr(graph_race, "winner_of", lambda _: winner)
+    monkeypatch.setattr(graph_race.multi_backend, "winner_of", lambda _: winner)
     racer._cycles.paused = True
     with torch.no_grad():
         racer(torch.ones(3), torch.ones(3))

@@ -76,7 +76,7 @@ def cells(races: Any, monkeypatch: Any) -> Iterator[Live]:
     def all_of_it(running: Any, *_: Any) -> None:
         race(running, Plan(1.0, rounds=6))
 
-    monkeypatch.setattr(graph_race, "winner_of", winner)
+    monkeypatch.setattr(graph_race.multi_backend, "winner_of", winner)
     monkeypatch.setattr(graph_race.elimination, "run", all_of_it)
     with live(SETUP) as found:
         yield found

@@ -9,6 +9,7 @@ import torch
 
 import dynamo_ext
 from dynamo_ext.backends import registry
+from dynamo_ext.backends.base import Lowered, LoweringRequest
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.errors import FallbackWarning, OptionError
 from dynamo_ext.timing import first_run
@@ -24,12 +25,12 @@ def lowered(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     backend: Any = registry.get("onnxrt")
 
-    def lower(graph: Any, inputs: Any, options: Any) -> Any:
+    def lower_for(request: LoweringRequest) -> Lowered:
         time.sleep(15.0)
-        found.append(len(inputs[0]))
-        return graph.forward
+        found.append(len(request.inputs[0]))
+        return Lowered(request.graph.forward)
 
-    monkeypatch.setattr(backend, "lower", lower)
+    monkeypatch.setattr(backend, "lower_for", lower_for)
     torch._dynamo.reset()
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dynamo_ext.backends import registry
+from dynamo_ext.backends.base import Backend
 from dynamo_ext.errors import OptionError, UnknownBackendError
 from dynamo_ext.measure.candidates import candidates_of
 from dynamo_ext.measure.remote.serialization import candidate_from, sent
@@ -88,7 +89,7 @@ def test_a_precision_is_part_of_what_another_process_gets(monkeypatch):
         "bf16",
         (),
     )
-    monkeypatch.setattr(registry, "lacks", lambda *_: "There is none here.")
+    monkeypatch.setattr(Backend, "lacks_precision", lambda *_: "There is none here.")
     [lacking] = candidates_of(["eager:bf16"])
     assert lacking.compiler is None
     assert lacking.availability.reason == "There is none here."

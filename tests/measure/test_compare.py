@@ -15,7 +15,7 @@ import torch
 
 import dynamo_ext
 from dynamo_ext.backends import registry
-from dynamo_ext.backends.base import Support
+from dynamo_ext.backends.base import Lowered, Support
 from dynamo_ext.errors import LastingEffectError, OptionError
 from dynamo_ext.measure import result_check
 from dynamo_ext.measure.candidates import candidates_of
@@ -140,15 +140,15 @@ def test_a_candidate_as_the_baseline_has_its_timing():
 def test_what_a_candidate_has_no_time_to_compile_runs_eagerly(monkeypatch):
     built = []
 
-    def lower(graph, inputs, options):
-        built.append(graph)
+    def lower_for(request):
+        built.append(request.graph)
         clock.time.sleep(0.6)
-        return graph.forward
+        return Lowered(request.graph.forward)
 
     onnxrt = registry.get("onnxrt")
     refused = lambda node: Support(supported="tanh" not in str(node.target))  # noqa: E731
     monkeypatch.setattr(onnxrt, "supports", refused)
-    monkeypatch.setattr(onnxrt, "lower", lower)
+    monkeypatch.setattr(onnxrt, "lower_for", lower_for)
     found = dynamo_ext.compare(
         lambda x: ((x + 1).tanh() * 2).tanh() + 1,
         (torch.randn(4, 8),),

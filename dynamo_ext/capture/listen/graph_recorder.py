@@ -121,7 +121,7 @@ def _recorded(
         result = guarded(*args)
         counted.note(started, clock())
         follow(result, entry, counted, run)
-        run.after_graph_call(run, entry, graph, guarded, args)
+        run.after_graph_call(run, entry, graph, compiled, args)
         return result
 
     return call

@@ -91,7 +91,8 @@ def _ended_early(report: Report) -> bool:
 def details(report: Report) -> str:
     """What ran where, how ``auto`` chose, and the line for a program."""
     ran = "" if _ended_early(report) else _what_happened(report)
-    program = f"In a program: `{report.program}`." if report.program and ran else ""
+    gains = report.program and ran and not plain_loops(report)
+    program = f"In a program: `{report.program}`." if gains else ""
     return " ".join(filter(None, [ran, autotuning.sentence(report), program]))
 
 

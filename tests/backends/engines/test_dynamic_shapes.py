@@ -12,7 +12,7 @@ from torch import nn
 import dynamo_ext
 from benchmarks.backends import ENGINES
 from dynamo_ext.backends import registry
-from dynamo_ext.backends.pipeline import shape_limit
+from dynamo_ext.backends.pipeline.calls import shape_limit
 from dynamo_ext.numerics import tolerance
 from tests.needs import needs_backend
 

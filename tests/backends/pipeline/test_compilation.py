@@ -13,7 +13,7 @@ from torch import nn
 
 import dynamo_ext
 from dynamo_ext.backends.base import StayEager
-from dynamo_ext.backends.pipeline import shape_limit
+from dynamo_ext.backends.pipeline.calls import shape_limit
 from dynamo_ext.backends.pipeline.calls.graph_call import RUN_FAILURES
 from dynamo_ext.errors import FallbackWarning
 from dynamo_ext.numerics import tolerance
