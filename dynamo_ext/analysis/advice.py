@@ -209,7 +209,7 @@ def _too_small(report: Report) -> Iterator[Advice]:
         "too-small",
         f"A run takes {seconds(report.run_seconds)}, and compiling took {seconds(took)}: if a run "
         f"took no time, that would pay after {runs:,} runs",
-        "Leave %%dynamo out of this cell, or put it on one that runs this code often.",
+        "It can pay where this code runs often, as in a program; else leave %%dynamo out.",
         count(len(report.graphs), "graph"),
         0.92,
         "Timing",
