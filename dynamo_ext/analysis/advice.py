@@ -14,7 +14,7 @@ from dynamo_ext.analysis.placement import (
     race_outcome,
 )
 from dynamo_ext.analysis.source_hints import OPTIMIZER, optimizer
-from dynamo_ext.analysis.speed import SHORT_CELL, cell_gain, plain_loops, spent
+from dynamo_ext.analysis.speed import SHORT_CELL, cell_gain, loops_left_plain, plain_loops, spent
 from dynamo_ext.formatting import count, listing, percent, seconds
 from dynamo_ext.records.capture import LoopTurns
 from dynamo_ext.records.comparison import BUSY_CORES
@@ -62,7 +62,7 @@ def advise(report: Report) -> tuple[Advice, ...]:
         *capture_advice.recompiles(report),
     ]
     found += _too_small(report)
-    if loops := plain_loops(report):
+    if loops := plain_loops(report) or (report.compile_seconds and loops_left_plain(report)):
         # What is in the way of captured turns costs nothing while they run in Python.
         found = [replace(each, weight=min(each.weight, _IDLE)) for each in found]
         found.append(_plain_loop(loops))
@@ -218,7 +218,7 @@ def _too_small(report: Report) -> Iterator[Advice]:
 
 def _plain_loop(loops: Sequence[LoopTurns]) -> Advice:
     lines = listing([f"line {loop.line}" for loop in loops], MAX_LISTED)
-    step = "Nothing, or see what captured turns lack: %%dynamo --capture all."
+    step = "Nothing. To see what captured turns lack: %%dynamo --capture all."
     problem = f"Plain Python is faster in the loop at {lines}"
     return Advice("plain-loop", problem, step, "some turns ran each way", NEGLIGIBLE_WEIGHT)
 

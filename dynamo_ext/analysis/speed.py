@@ -106,7 +106,8 @@ def cell_gain(report: Report) -> CellGain | str:
     known = [(graph, each) for graph in report.graphs if graph.calls and (each := gain(graph))]
     now, sure = _seconds(report, known)
     plain = _steady(report.plain_runs)
-    if report.graphs and all(_is_eagers(graph) for graph in report.graphs if graph.calls):
+    eagers = report.graphs and all(_is_eagers(graph) for graph in report.graphs if graph.calls)
+    if eagers or plain_loops(report):
         # What runs as the plain cell does gains nothing, whatever single runs took.
         return _why_not(report)
     if plain and not report.compile_seconds and report.run_seconds > 0:

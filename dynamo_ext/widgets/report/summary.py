@@ -57,7 +57,7 @@ def _status(report: Report, gained: CellGain | str) -> tuple[str, str]:
         (not report.graphs, "bad", "✗ no graph"),
         (not covered.graphs, "bad", "✗ nothing ran compiled"),
         (raced == "unraced", "part", "○ not raced"),
-        (raced == "eager" and not stages, "good", "✓ eager is fastest"),
+        (raced == "eager" and stages <= {"capture"}, "good", "✓ eager is fastest"),
         (report.backend == EAGER and not gave_way, "good", "✓ captured"),
         (report.backend == EAGER, "part", "◐ captured in part"),
         (not covered.in_engine, "bad", "✗ all eager"),
