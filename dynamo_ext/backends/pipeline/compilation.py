@@ -83,11 +83,15 @@ def compile_graph(
     run, needs_check = made
     if tries:
         return run
+    refusals = overlaps.refusals(context.journal)
+    if not (backend.whole_graph or fact(backend, "dynamic_shapes")):
+        refusals += shape_limit.refusals(example_inputs, context.journal)
+    if not (needs_check or refusals):
+        # Runners of partitions undo and compare all that there is.
+        return run
     check = GraphCheck(graph, context) if needs_check and checks else None
     call = GraphCall(graph, run, context.journal, check=check, attempt=context.attempt)
-    call.refusals = overlaps.refusals(context.journal)
-    if not (backend.whole_graph or fact(backend, "dynamic_shapes")):
-        call.refusals += shape_limit.refusals(example_inputs, context.journal)
+    call.refusals = refusals
     return call
 
 

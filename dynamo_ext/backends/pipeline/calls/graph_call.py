@@ -65,12 +65,13 @@ class GraphCall:
 
     def __call__(self, *args: Any) -> Any:
         """Run it; eagerly where it fails and its effects can be undone."""
-        for refuses in self.refusals:
-            if refuses(args):
-                return self.eager(*args)
+        before = None
+        if self.refusals and any(refuses(args) for refuses in self.refusals):
+            return self.eager(*args)
         if not self._proven:
             return self._first(args)
-        before = TorchState() if self._only_draws else None
+        if self._only_draws:
+            before = TorchState()
         try:
             return self._run(*args)
         except Exception as error:  # noqa: BLE001 - any failure of an engine means eager

@@ -239,9 +239,8 @@ def test_a_steady_call_passes_few_functions_on_its_way_to_the_engine() -> None:
     x = torch.randn(3, 4)
     with torch.no_grad():
         names = nested(lambda: compiled(x), "DisableContext.__call__.<locals>._fn", "Session.run")
-    assert names[0] == "GraphCall.__call__"
     assert names[-2:] == ["Runner.call", "Session.run"]
-    assert len(names) <= 6, names
+    assert len(names) <= 5, names
 
 
 def test_what_an_optimizers_first_step_changes_is_kept_once(
