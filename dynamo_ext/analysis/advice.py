@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from dynamo_ext.analysis import capture_advice, kept_operations
+from dynamo_ext.analysis import capture_advice, kept_operations, speed
 from dynamo_ext.analysis.advice_step import MAX_LISTED, NEGLIGIBLE_WEIGHT, Advice, clause, how_often
 from dynamo_ext.analysis.placement import (
     EAGER,
@@ -14,7 +14,7 @@ from dynamo_ext.analysis.placement import (
     race_outcome,
 )
 from dynamo_ext.analysis.source_hints import OPTIMIZER, optimizer
-from dynamo_ext.analysis.speed import SHORT_CELL, cell_gain, loops_left_plain, plain_loops, spent
+from dynamo_ext.analysis.speed import SHORT_CELL, CellGain, cell_gain, plain_loops
 from dynamo_ext.formatting import count, listing, percent, seconds
 from dynamo_ext.records.capture import LoopTurns
 from dynamo_ext.records.comparison import BUSY_CORES
@@ -61,13 +61,14 @@ def advise(report: Report) -> tuple[Advice, ...]:
         *capture_advice.breaks(report),
         *capture_advice.recompiles(report),
     ]
-    found += _too_small(report)
-    if loops := plain_loops(report) or (report.compile_seconds and loops_left_plain(report)):
+    gained = cell_gain(report)
+    found += _too_small(report, gained)
+    if loops := plain_loops(report) or (report.compile_seconds and speed.loops_left_plain(report)):
         # What is in the way of captured turns costs nothing while they run in Python.
         found = [replace(each, weight=min(each.weight, _IDLE)) for each in found]
         found.append(_plain_loop(loops))
     elif all(advice.weight < NEGLIGIBLE_WEIGHT for advice in found):
-        found += _nothing_wrong(report)
+        found += _nothing_wrong(report, gained)
     least = max(COSTLY, report.seconds / 10)
     most = max((advice.seconds for advice in found), default=0.0)
 
@@ -198,9 +199,9 @@ def _kept_operations(report: Report) -> Iterator[Advice]:
         yield Advice("kept", problem, "Nothing needs to be done.", evidence, 0.05)
 
 
-def _too_small(report: Report) -> Iterator[Advice]:
+def _too_small(report: Report, gained: CellGain | str) -> Iterator[Advice]:
     """What cannot pay: a run takes so little that its compiling is hundreds of runs."""
-    took, gained = spent(report), cell_gain(report)
+    took = speed.spent(report)
     pays = not isinstance(gained, str) and gained.verdict == "faster"
     if pays or not report.graphs or took < _MUCH or not 0 < report.run_seconds <= SHORT_CELL:
         return
@@ -223,23 +224,22 @@ def _plain_loop(loops: Sequence[LoopTurns]) -> Advice:
     return Advice("plain-loop", problem, step, "some turns ran each way", NEGLIGIBLE_WEIGHT)
 
 
-def _nothing_wrong(report: Report) -> Iterator[Advice]:
+def _nothing_wrong(report: Report, gained: CellGain | str) -> Iterator[Advice]:
     covered = coverage(report)
     if not covered.graphs or report.interrupted:
         return
     decided = report.profile_busy_cores < BUSY_CORES
     costliest = next(iter(operator_times(report)), None) if decided else None
-    found = cell_gain(report)
     if costliest and (report.backend == EAGER or covered.in_engine):
         topic, step = "profiled", "See which backend is fastest at it: %%dynamo compare."
         problem = (
             f"`{costliest.name}` has {percent(costliest.share)} of the operations' time in eager"
         )
         evidence = f"{count(costliest.calls, 'call')} of it; each operation was timed by itself"
-    elif not isinstance(found, str) and found.verdict == "slower":
+    elif not isinstance(gained, str) and gained.verdict == "slower":
         topic, step = "slower", "See whether another backend is faster: %%dynamo compare."
         problem = f"Nothing is in the way, and {report.backend} is slower than plain code here"
-        evidence = f"by {found.source}"
+        evidence = f"by {gained.source}"
     elif not covered.in_engine and report.backend == EAGER:
         topic, step = "captured", "See which backend is faster: %%dynamo compare."
         problem = "The code is captured, and eager runs it"

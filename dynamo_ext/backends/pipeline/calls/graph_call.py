@@ -65,13 +65,11 @@ class GraphCall:
 
     def __call__(self, *args: Any) -> Any:
         """Run it; eagerly where it fails and its effects can be undone."""
-        before = None
         if self.refusals and any(refuses(args) for refuses in self.refusals):
             return self.eager(*args)
         if not self._proven:
             return self._first(args)
-        if self._only_draws:
-            before = TorchState()
+        before = TorchState() if self._only_draws else None
         try:
             return self._run(*args)
         except Exception as error:  # noqa: BLE001 - any failure of an engine means eager
