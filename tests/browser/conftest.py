@@ -7,6 +7,7 @@ tests start their own.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import uuid
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import TimeoutError as NotInTime
 from playwright.sync_api import expect, sync_playwright
 
 from tests.browser.servers import CELL_MILLISECONDS, KERNEL_IS_IDLE, served, server_words, write
@@ -35,13 +37,16 @@ CHROMIUM_ARGUMENTS = [
     "--disable-sync",
 ]
 
-OPEN_NOTEBOOK = """async path => {
-  const app = window.jupyterapp;
-  await app.restored;
-  const panel = await app.commands.execute('docmanager:open', {path, factory: 'Notebook'});
-  await panel.context.ready;
-  app.shell.activateById(panel.id);
-  while (app.shell.currentWidget !== panel) await new Promise(done => setTimeout(done, 20));
+# Begun here and awaited by a question: a promise of the Lab's may be collected, never settled.
+OPEN_NOTEBOOK = """path => {
+  window.jupyterapp.commands.execute('docmanager:open', {path, factory: 'Notebook'});
+}"""
+NOTEBOOK_IS_SHOWN = """path => {
+  const shell = window.jupyterapp.shell;
+  const panel = [...shell.widgets('main')].find(widget => widget.context?.path === path);
+  if (!panel?.context.isReady) return false;
+  shell.activateById(panel.id);
+  return shell.currentWidget === panel;
 }"""
 RUN_CELL = """async index => {
   const app = window.jupyterapp;
@@ -102,7 +107,12 @@ class LabPage:
 
     def show(self, name: str) -> None:
         """Open a notebook, whatever its kernel does."""
-        self.page.evaluate(OPEN_NOTEBOOK, name)
+        for milliseconds in (20_000, CELL_MILLISECONDS):
+            self.page.evaluate(OPEN_NOTEBOOK, name)
+            with contextlib.suppress(NotInTime):
+                self.page.wait_for_function(NOTEBOOK_IS_SHOWN, arg=name, timeout=milliseconds)
+                return
+        pytest.fail(f"The Lab did not open {name}.")
 
     def start(self, index: int) -> None:
         """Run a cell, and do not wait for it."""
