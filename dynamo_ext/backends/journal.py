@@ -74,10 +74,16 @@ class Journal:
             self.on_progress(words)
         return self.on_progress is not None
 
-    def late(self, scope: FallbackScope = "graph", partition: str = "") -> str:
+    def late(
+        self,
+        scope: FallbackScope = "graph",
+        partition: str = "",
+        kind: object = None,
+        size: int = 1,
+    ) -> str:
         """Why nothing new is to begin now, which is recorded; empty where there is time."""
         given = first_run.current()
-        why = given.used_up()
+        why = given.used_up(kind, size)
         if why:
             self.add_fallback(
                 "lower", scope, partition=partition, message=why, remedy=given.remedy, cause="time"

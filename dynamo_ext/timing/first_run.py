@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from weakref import WeakKeyDictionary
 
+from dynamo_ext.formatting import seconds
+
 REMEDY = (
     "Run the cell again: each run goes on with new seconds. --first-run SECONDS gives more of "
     "them, --first-run none lifts the limit."
@@ -24,8 +26,8 @@ class FirstRun:
 
     With ``late_checks`` what was compiled in time is checked later. ``before`` is that of the run
     before of the same code, and ``ran`` what a run took beside this work. ``waiting`` has the
-    seconds in eager of what waits for its turn, ``longest`` those of the longest block of work,
-    and its name.
+    seconds in eager of what waits for its turn. ``longest`` and ``last`` have the seconds and the
+    name of the longest block of work, and of the one that used up the rest.
     """
 
     def __init__(
@@ -45,23 +47,38 @@ class FirstRun:
         self._since: float | None = None
         self._begun, self.ran = self._clock(), 0.0
         self.waiting: WeakKeyDictionary[object, float] = WeakKeyDictionary()
-        self.longest = 0.0, ""
+        self.longest = self.last = 0.0, ""
+        self._blocks = 0
+        self._rates: dict[object, float] = {}
         self.before = before
         if before is not None:
             before.before = None
 
     @contextlib.contextmanager
-    def working(self, name: str = "") -> Iterator[None]:
-        """Count the seconds of the block; those of a block within another count once."""
-        if self._since is not None:
-            yield
-            return
-        self._since = self._clock()
+    def working(self, name: str = "", kind: object = None, size: int = 1) -> Iterator[None]:
+        """Count the seconds of the block; those of a block within another count once.
+
+        ``kind`` and ``size`` serve to say how long later blocks take (`used_up`).
+        """
+        started, outermost = self._clock(), self._since is None
+        if outermost:
+            self._since = started
         try:
             yield
         finally:
-            self.longest = max(self.longest, (self._clock() - self._since, name))
-            self._spent, self._since = self.spent, None
+            took = self._clock() - started
+            self._rates[kind] = took / max(size, 1)
+            if outermost:
+                self._since = None
+                self.count(took, name)
+
+    def count(self, took: float, name: str = "") -> None:
+        """Count seconds of work that is done."""
+        if self.left:
+            self.last = took, name
+        self._spent += took
+        self._blocks += 1
+        self.longest = max(self.longest, (took, name))
 
     def close(self) -> None:
         """Have nothing further begin."""
@@ -82,11 +99,25 @@ class FirstRun:
         """Seconds that are not used up."""
         return max(self.seconds - self.spent, 0.0)
 
-    def used_up(self) -> str:
-        """Why nothing further begins; empty while there is time."""
-        if self.spent < self.seconds:
+    def used_up(self, kind: object = None, size: int = 1) -> str:
+        """Why nothing further begins; empty while there is time.
+
+        In the second half of the seconds nothing begins that is expected to take longer than what
+        is left. It is expected to take as long as the last block of its ``kind`` did for its size;
+        where there was none, as long as the blocks so far on average.
+        """
+        if not self.left:
+            return f"It was not compiled: the {self.seconds:g} s for the first run were used up."
+        if kind is None:
             return ""
-        return f"It was not compiled: the {self.seconds:g} s for the first run were used up."
+        average = self._spent / max(self._blocks, 1)
+        expected = self._rates[kind] * size if kind in self._rates else average
+        if self.left < self.seconds / 2 and expected > self.left:
+            return (
+                f"It was not compiled: {seconds(self.spent)} of the {self.seconds:g} s for the "
+                f"first run were used up, and it would take about {seconds(expected)}."
+            )
+        return ""
 
 
 _SECONDS = {"eager": 4.0, "aot_eager": 4.0, "auto": 40.0}

@@ -14,6 +14,7 @@ import torch
 from dynamo_ext.capture.listen import double_backward, run_log
 from dynamo_ext.capture.listen.run_log import GraphCalls, GraphEntry, RunLog
 from dynamo_ext.capture.torch_private import compile_metrics
+from dynamo_ext.timing import first_run
 
 
 def follow(result: Any, entry: GraphEntry, counted: GraphCalls, run: RunLog) -> None:
@@ -34,11 +35,11 @@ def follow(result: Any, entry: GraphEntry, counted: GraphCalls, run: RunLog) -> 
 
 def _time(node: Any, entry: GraphEntry, counted: GraphCalls, run: RunLog) -> None:
     """Have each run of a node of autograd's counted."""
-    started, metrics = 0.0, None
+    started, metrics, spent = 0.0, None, 0.0
 
     def start(_: Any) -> None:
-        nonlocal started, metrics
-        metrics = compile_metrics.latest_metrics()
+        nonlocal started, metrics, spent
+        metrics, spent = compile_metrics.latest_metrics(), first_run.current().spent
         started = time.perf_counter()
 
     def stop(gradients: Any, _: Any) -> None:
@@ -50,6 +51,8 @@ def _time(node: Any, entry: GraphEntry, counted: GraphCalls, run: RunLog) -> Non
         compiling = min(compile_metrics.backward_compile_seconds(metrics), taken)
         run.compile_seconds += compiling
         entry.compile_seconds += compiling
+        given = first_run.current()
+        given.count(max(compiling - (given.spent - spent), 0.0))
         counted.backward_seconds += taken - compiling
 
     # With `retain_graph`, the node runs more than once.

@@ -35,6 +35,7 @@ from dynamo_ext.capture.torch_private.patches import (
     registry,
     stored_values,
 )
+from dynamo_ext.formatting import function_name
 from dynamo_ext.interruptions import Listening, interruption, pass_on, raise_at
 from dynamo_ext.timing import first_run
 
@@ -69,10 +70,13 @@ class FrameListener:
             return frame_answers.run_eagerly_once(callees_too=False)
         if module is None and traced_frames.is_library_code(frame.f_code, frame):
             return self.callback(frame, cache, state)
-        if instead := self._kept_out(run):
+        code = frame.f_code
+        if instead := self._kept_out(run, code):
             return instead(frame, cache, state)
         with (
-            first_run.current().working(frame.f_code.co_qualname.replace("<module>", "the cell")),
+            first_run.current().working(
+                function_name(original_function(code.co_qualname)), kind=code
+            ),
             Listening(),
             compile_settings.compile_lock,
             active_modes.ended_where_it_raises(),
@@ -82,7 +86,7 @@ class FrameListener:
             with stored_values.let_go_of_the_new():
                 return self._interruptible(frame, cache, state, run, module)
 
-    def _kept_out(self, run: RunLog) -> Callable[[Any, Any, Any], Any] | None:
+    def _kept_out(self, run: RunLog, code: types.CodeType) -> Callable[[Any, Any, Any], Any] | None:
         """The callback in this one's place where nothing is to be compiled; and record why."""
         if switch := frame_eval.switched_off(self.callback):
             run.fallbacks[capture_disabled.switched_off(switch)] = None
@@ -90,7 +94,7 @@ class FrameListener:
         if who := active_modes.tracing_mode_name():
             run.fallbacks[capture_disabled.observed(who)] = None
             return frame_answers.skip_recursively_once
-        if first_run.current().used_up():
+        if first_run.current().used_up(code):
             run.fallbacks[capture_disabled.used_up(first_run.current())] = None
             return frame_answers.compile_nothing_once
         stance = frame_eval.stance()
