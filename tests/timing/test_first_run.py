@@ -54,11 +54,37 @@ def test_eager_has_the_fewest_seconds_and_auto_the_most() -> None:
     assert usual == sorted(set(usual))
 
 
-@pytest.mark.parametrize(("long", "said"), [(0.15, ", 150 ms of them by `forward`:"), (0.05, ":")])
+@pytest.mark.parametrize(("long", "said"), [(0.15, ", 150 ms of them by `forward`:"), (0.1, ":")])
 def test_what_took_most_of_it_is_named(long: float, said: str) -> None:
     given = seconds()
-    for name, took in (("forward", long), ("step", 0.2 - long)):
+    for name, took in (("forward", long), ("step", 0.25 - long)):
         with given.working(name if took == long else ""):
             CLOCK.now += took
     message = capture_disabled.used_up(given).message
     assert message.startswith(f"The 0.2 s for the first run were used up{said}")
+
+
+def test_what_ended_after_them_is_named_where_nothing_took_half() -> None:
+    given = seconds()
+    for name in ("forward", "step", "forward", "loss"):
+        with given.working(name):
+            CLOCK.now += 0.06
+    message = capture_disabled.used_up(given).message
+    assert message.startswith("The 0.2 s for the first run were used up, 60.0 ms by `loss`:")
+
+
+def test_what_is_expected_to_outlast_the_second_half_does_not_begin() -> None:
+    given = seconds()
+    with given.working("forward", "forward", 2):
+        CLOCK.now += 0.09
+    assert not given.used_up("forward", 9), "of the first half, more than half is left"
+    with given.working("step", "step"):
+        CLOCK.now += 0.05
+    assert "it would take about 90.0 ms" in given.used_up("forward", 2)
+    assert not given.used_up("forward", 1)
+    assert not given.used_up("step")
+    assert "about 70.0 ms" in given.used_up("new"), "as long as those before it"
+    assert not given.used_up()
+    assert "140 ms of the 0.2 s" in capture_disabled.used_up(given).message
+    next_run = seconds()
+    assert not next_run.used_up("forward", 9)

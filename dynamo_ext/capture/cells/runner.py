@@ -44,13 +44,15 @@ class Check(Protocol):
 class CellState:
     """A program, the compiler that ``run`` reuses and the seconds of its last run, its check.
 
-    ``spent`` are seconds that its runs took to compile and race, by backend.
+    ``trials`` are the last run's of its loops' turns. ``spent`` are seconds that its runs took to
+    compile and race, by backend.
     """
 
     program: CellProgram
     last_compiler: RecordedCompiler | None = None
     check: Any = None
     given: FirstRun | None = None
+    trials: Trials | None = None
     spent: dict[str, float] = field(default_factory=dict)
 
     def release(self) -> None:
@@ -58,7 +60,7 @@ class CellState:
         for code in self.program.codes:
             code_cache.forget_code(code)
         eager_frames.forget(self.program.filename)
-        self.last_compiler = self.check = self.given = None
+        self.last_compiler = self.check = self.given = self.trials = None
         self.spent.clear()
 
 
@@ -109,7 +111,9 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
         with company, within(given or FirstRun()), Recording(run), tracer.surroundings():
             if check is not None:
                 check.before(run)
-            trials = Trials(program.source, tracer.compiler) if decides else None
+            former = state.trials
+            trials = Trials(program.source, tracer.compiler, former) if decides else None
+            state.trials = trials
             run_traced(program, Stepper(tracer, namespace, trials=trials), names)
     except BaseException as raised:  # noqa: BLE001 - handed to the caller, interrupts too
         error = raised

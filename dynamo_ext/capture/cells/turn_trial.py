@@ -31,6 +31,9 @@ from dynamo_ext.timing import first_run, statistics
 _BEFORE, _EACH = 20, 6
 """Turns before those that are timed, and how many of these run each way."""
 
+_FEWEST = 16
+"""Turns of a run whose trial goes on in the next run of the cell, where this one was too short."""
+
 _STARTED = time.time()
 """What was kept before is another kernel's."""
 
@@ -41,10 +44,11 @@ _MARGIN = 0.95
 class Trials:
     """The trials of the loops of a cell on one backend in one run, and the outcomes of former ones.
 
-    ``compiler`` tells by its ``repr`` what else than the text an outcome depends on.
+    ``compiler`` tells by its ``repr`` what else than the text an outcome depends on. Trials of the
+    run ``before`` that came to no outcome go on.
     """
 
-    def __init__(self, source: str, compiler: Any) -> None:
+    def __init__(self, source: str, compiler: Any, before: Trials | None = None) -> None:
         self._source = source
         self._place = json.dumps(
             [
@@ -56,6 +60,9 @@ class Trials:
             ]
         )
         self._trials: dict[int, TurnTrial] = {}
+        if before is not None and before._place == self._place:  # noqa: SLF001 - its own class
+            open_ones = (pair for pair in before._trials.items() if pair[1].goes_on())  # noqa: SLF001
+            self._trials.update(open_ones)
 
     def of_loop(self, line: int) -> TurnTrial:
         """The trial of the loop at a line, which may be over."""
@@ -100,7 +107,7 @@ class TurnTrial:
         self._outcome = (0.0, 0.0, 0.0, 0.0)
         self._line = line
         self._clock = clock
-        self._turns = 0
+        self._turns = self._earlier = 0
         self._plain = 0.0
         self._captured: list[float] = []
         self._python: list[float] = []
@@ -128,6 +135,13 @@ class TurnTrial:
             self._keep(*self._outcome)
         return value
 
+    def goes_on(self) -> bool:
+        """Whether the next run goes on with it; what this run counted is an earlier run's then."""
+        if self.is_python is not None or self._turns - self._earlier < _FEWEST:
+            return False
+        self._earlier = self._turns
+        return True
+
     def whole(self, python: Callable[[], Any]) -> Any:
         """Run turns in Python: one of them, or all; the value."""
         started = self._clock()
@@ -142,7 +156,7 @@ class TurnTrial:
 
     def as_record(self) -> LoopTurns:
         """What was found, and how many turns this run has made captured."""
-        captured = 0 if self.is_python or self.is_remembered else self._turns
+        captured = 0 if self.is_python or self.is_remembered else self._turns - self._earlier
         return LoopTurns(self._line, captured, *self._outcome, self._plain)
 
     def as_fallback(self) -> Fallback:

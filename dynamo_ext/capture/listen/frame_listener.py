@@ -58,20 +58,19 @@ class FrameListener:
 
     def __call__(self, frame: Any, cache: Any, state: Any) -> Any:
         """Compile one frame, unless a torch setting forbids it (the signature is Dynamo's)."""
+        module = containers.container(frame)
+        if module is not None and not containers.is_captured(module):
+            return _ASKED_AGAIN
         # What compiles while a comparison times it is not recorded; all else is the same.
         run = active_run() or RunLog()
-        module = containers.container(frame)
         # What calls the frame called this, too: a frame that has not begun has no outer.
         caller = sys._getframe(1).f_code  # noqa: SLF001 - as documented
         if is_plain(frame.f_code) or python_libraries.follows(frame.f_code, caller):
             return frame_answers.skip_permanently()
-        if _stays_python(frame.f_code, module, run):
-            # Not for good: the user's own torch.compile of this code is to find what it always has.
-            return frame_answers.run_eagerly_once(callees_too=False)
-        if module is None and traced_frames.is_library_code(frame.f_code, frame):
-            return self.callback(frame, cache, state)
+        if _stays_python(frame.f_code, run):
+            return _ASKED_AGAIN
         code = frame.f_code
-        if instead := self._kept_out(run, code):
+        if instead := self._kept_out(run, frame, module):
             return instead(frame, cache, state)
         with (
             first_run.current().working(
@@ -86,24 +85,27 @@ class FrameListener:
             with stored_values.let_go_of_the_new():
                 return self._interruptible(frame, cache, state, run, module)
 
-    def _kept_out(self, run: RunLog, code: types.CodeType) -> Callable[[Any, Any, Any], Any] | None:
+    def _kept_out(
+        self, run: RunLog, frame: Any, module: Any
+    ) -> Callable[[Any, Any, Any], Any] | None:
         """The callback in this one's place where nothing is to be compiled; and record why."""
+        if module is None and traced_frames.is_library_code(frame.f_code, frame):
+            return self.callback  # type: ignore[no-any-return]
         if switch := frame_eval.switched_off(self.callback):
             run.fallbacks[capture_disabled.switched_off(switch)] = None
             return frame_answers.skip_recursively_once
         if who := active_modes.tracing_mode_name():
             run.fallbacks[capture_disabled.observed(who)] = None
             return frame_answers.skip_recursively_once
-        if first_run.current().used_up(code):
+        if first_run.current().used_up(frame.f_code):
             run.fallbacks[capture_disabled.used_up(first_run.current())] = None
             return frame_answers.compile_nothing_once
         stance = frame_eval.stance()
         if stance == "eager_on_recompile":
             run.fallbacks[capture_disabled.REUSED_ONLY] = None
             return self.reuse  # type: ignore[no-any-return]
-        if stance == "fail_on_recompile":
-            return functools.partial(frame_answers.refuse_recompile, self)
-        return None
+        refuse = functools.partial(frame_answers.refuse_recompile, self)
+        return refuse if stance == "fail_on_recompile" else None
 
     def _interruptible(self, frame: Any, cache: Any, state: Any, run: RunLog, module: Any) -> Any:
         code = frame.f_code
@@ -237,10 +239,12 @@ class FrameListener:
             yield
 
 
-def _stays_python(code: types.CodeType, module: Any, run: RunLog) -> bool:
-    """Whether calls of a function or of torch's own ``module`` are known to run in Python."""
-    if module is not None:
-        return not containers.is_captured(module)
+# Not for good: the user's own torch.compile of this code is to find what it always has.
+_ASKED_AGAIN = frame_answers.run_eagerly_once(callees_too=False)
+
+
+def _stays_python(code: types.CodeType, run: RunLog) -> bool:
+    """Whether calls of a function are known to run in Python, which is recorded."""
     if code not in loops.python_loops:
         return False
     python_libraries.note(code)

@@ -67,6 +67,19 @@ def test_a_short_loop_is_never_tried() -> None:
     assert set(turns.ways) == {"captured"}
 
 
+@pytest.mark.parametrize(("turns", "goes_on"), [(20, True), (10, False)])
+def test_a_trial_goes_on_in_the_next_run_unless_the_loop_is_short(
+    turns: int, *, goes_on: bool, cells: Live
+) -> None:
+    # Captured whole, it would have no turns.
+    loop = LOOP.replace(str(3 * MANY), str(turns)) + "\n    seen = total.sum().item()"
+    for _ in range(4):
+        report = cells.report(loop)
+    assert bool(report.turns) is goes_on
+    assert torch.equal(cells.names["total"], torch.ones(3) * sum(range(turns)))
+    assert all(each.turns in {0, turns} for each in report.turns)
+
+
 def test_turns_that_compile_do_not_count() -> None:
     given = FirstRun()
     turns = Turns(1, 2)
