@@ -15,7 +15,7 @@ from dynamo_ext.capture.code.dynamo_globals import HiddenNames
 from dynamo_ext.capture.code.replaced_methods import guard_watched, watch_changed
 from dynamo_ext.capture.code.source_lines import original_function
 from dynamo_ext.capture.events import capture_disabled
-from dynamo_ext.capture.listen import capture_failures, compiling, python_libraries
+from dynamo_ext.capture.listen import capture_failures, compiling, new_optimizers, python_libraries
 from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog, active_run
 from dynamo_ext.capture.listen.split_block import divide, divide_turn, note_division
 from dynamo_ext.capture.torch_private import (
@@ -67,7 +67,7 @@ class FrameListener:
         caller = sys._getframe(1).f_code  # noqa: SLF001 - as documented
         if is_plain(frame.f_code) or python_libraries.follows(frame.f_code, caller):
             return frame_answers.skip_permanently()
-        if _stays_python(frame.f_code, run):
+        if _stays_python(frame.f_code, run) or new_optimizers.stays_python(frame, run):
             return _ASKED_AGAIN
         code = frame.f_code
         if instead := self._kept_out(run, frame, module):

@@ -147,7 +147,8 @@ class RunLog:
     backend says it does goes to ``on_doing`` in its place, and an empty text at the end of that;
     ``on_graph_call`` and ``after_graph_call`` get every graph call; ``codes`` are the cell's.
     ``refused`` is why a graph was not whole that had to be. ``fallbacks`` are not those of one
-    frame or graph. ``paired_seconds`` are those of the calls made for ``GraphEntry.pairs``.
+    frame or graph. ``paired_seconds`` are those of the calls made for ``GraphEntry.pairs``. With
+    ``decides``, what does not gain by being captured may stay Python.
     """
 
     cell_file: str | None = None
@@ -157,6 +158,7 @@ class RunLog:
     on_graph_call: OnGraphCall | None = None
     after_graph_call: AfterGraphCall = lambda *_: None
     paired_seconds: float = 0.0
+    decides: bool = False
     calls: dict[GraphEntry, GraphCalls] = field(default_factory=dict)
     compiled: list[FrameEntry] = field(default_factory=list)
     recompiles: dict[tuple[str, ...], Recompile] = field(default_factory=dict)
