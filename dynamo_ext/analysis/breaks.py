@@ -37,6 +37,7 @@ _LOGGERS = "add the method to torch._dynamo.config.ignore_logging_functions."
 _QUOTED_NAME = re.compile(r"`(?P<name>[\w.<> ]+?)\.?`")
 _SKIPPED = re.compile(r"(?:builtin|function|method) `(?P<name>[\w.<> ]+?)\.?`")
 _UNHELPFUL = ("file an issue", "report an issue", "removing the `torch.compile` call")
+COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
 _OBJECT = re.compile(r"<(?:built-in )?(?:function|method) (?P<name>[\w.]+)[^>]*>")
 
 
@@ -183,6 +184,10 @@ def _attribute(each: GraphBreak) -> Cause:
 
 
 def _iterated(each: GraphBreak) -> Cause:
+    line = origin(each)
+    if line is not None and line.function in COMPREHENSIONS:
+        because = "Dynamo cannot go on within a comprehension after a graph break"
+        return Cause(because, "Write the loop as a `for` statement.")
     if "generator" not in each.explanation:
         because = "it iterates over an object of a class that Dynamo cannot iterate over"
         return Cause(because, "Give a list in its place.")

@@ -13,7 +13,7 @@ from dynamo_ext.analysis.break_location import (
     place,
     where,
 )
-from dynamo_ext.analysis.breaks import break_of, cause_of, remedy
+from dynamo_ext.analysis.breaks import COMPREHENSIONS, break_of, cause_of, remedy
 from dynamo_ext.analysis.library_breaks import library_breaks
 from dynamo_ext.analysis.recompiles import Changes, changes
 from dynamo_ext.formatting import count, listing, seconds
@@ -134,7 +134,7 @@ def breaks(report: Report) -> Iterator[Advice]:
         ]
         called, cause = breaks[0], cause_of(breaks[0])
         at = where(breaks[0]) if len(breaks) == 1 else listing([*filter(None, ways)], MAX_LISTED)
-        verb = "splits" if len(breaks) == 1 else "split"
+        verb = "splits" if len(breaks) == 1 else "each split"
         lead = f"{at[0].upper()}{at[1:]} {verb} the graph" if at else "The graph is split"
         if not report.graphs and is_torchs_own(called):
             lead = "Nothing is captured"
@@ -213,7 +213,7 @@ def _name(report: Report, frame: Frame | None) -> str:
     if frame is None or frame.is_cell:
         captured = any(f.is_cell and f.graphs for f in report.frames)
         return "Part of the cell's own code" if captured else "The cell's own code"
-    return f"Function {frame.name}"
+    return "A comprehension" if frame.name in COMPREHENSIONS else f"Function {frame.name}"
 
 
 def _outside(report: Report) -> str:

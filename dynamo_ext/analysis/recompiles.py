@@ -77,6 +77,8 @@ def _group(kind: str, variable: str, dim: int | None, group: Sequence[Recompile]
     # Only what the caller has can be marked, or made a tensor, before the call.
     theirs = ours or own[0].resumed or variable.startswith("args[") or package(own[0].line)
     given = "" if theirs else variable
+    if kind == "object" and not (ours or own[0].function == "<module>"):
+        name += f" in `{own[0].function}`"
     if kind in {"float", "length"} and is_optimizers(own[0].line):
         kind = "optimizer"
     if kind == "type" and all("." in each.expected for each in own):
@@ -149,7 +151,7 @@ _SENTENCES = {
     ),
     "length": ("the length of", "Stack its tensors into one, or pad it to one length."),
     "object": (
-        "the object behind",
+        "the object",
         "Make it once, before the compiled code, and pass the same one each time.",
     ),
     "code": (

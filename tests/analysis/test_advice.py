@@ -262,7 +262,7 @@ SITUATIONS = [
     Situation("flag", chooses, [(X, True), (X, False)], "recompile", "value of `how`", "number of values small"),
     Situation("none", optional, [(X, None), (X, X)], "recompile", "value of `mask` (None, Tensor)", "values small"),
     Situation("length", adds_up, [([X] * n,) for n in (4, 2, 5, 3)], "recompile", "length of `tensors`", "Stack"),
-    Situation("object", applies, [(X, torch.sin), (X, torch.cos)], "recompile", "object behind `function`", "same one"),
+    Situation("object", applies, [(X, torch.sin), (X, torch.cos)], "recompile", "the object `function` in `applies`", "same one"),
     Situation("argument", NET, [(X,), (X[:2],)], "recompile", "batch size of `args[0]`", "dynamo_ext.optimize(…, dynamic=True)."),
     Situation("fine", scales, [(X,)], "captured", "The code is captured", "dynamo_ext.compare()"),
 ]  # fmt: skip

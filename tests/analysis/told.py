@@ -29,7 +29,7 @@ class Cell(NamedTuple):
 def check(each: Cell) -> None:
     """Run it, and compare the advice on its last run: what is expected, and no other."""
     # Whether compiling took some seconds is a matter of the machine.
-    with live(each.setup) as cells, mock.patch.object(advice, "COSTLY", math.inf):
+    with live(each.setup) as cells, mock.patch.multiple(advice, COSTLY=math.inf, _MUCH=math.inf):
         for _ in range(each.runs):
             found = advice.advise(cells.report(each.cell, each.line))
     assert [x.topic for x in found] == [topic for topic, _, _ in each.told], found

@@ -1,4 +1,4 @@
-"""Optimizers that code makes anew each time it runs: the steps of later ones stay Python.
+"""Optimizers that a cell makes anew each time it runs: the steps of later ones stay Python.
 
 What Dynamo captures of an optimizer's step serves that optimizer alone. A function that makes its
 own would have the step captured again in each call, for the few steps that it makes.
@@ -19,8 +19,8 @@ FEW = 1_000
 """With fewer steps, capturing them has never paid: it takes a hundred milliseconds and more."""
 
 _REMEDY = (
-    "Make the optimizer outside of the code that runs again to have its steps captured; "
-    "--capture all has them captured all the same."
+    "Make the optimizer in a cell of its own to have its steps captured; --capture all has them "
+    "captured all the same."
 )
 
 
@@ -32,19 +32,21 @@ class _Captured:
     steps: int = 0
 
 
-_captured: dict[tuple[types.CodeType, type], _Captured] = {}
+_captured: dict[tuple[str | None, types.CodeType, type], _Captured] = {}
+"""By the cell, which of torch's functions it is, and the class of the optimizer."""
 code_cache.learned.append(_captured)
 
 
 def stays_python(frame: Any, run: RunLog) -> bool:
-    """Whether a frame is a step of an optimizer whose predecessors are gone after a few steps."""
+    """Whether a frame is a step of an optimizer whose predecessors in the cell made few steps."""
     optimizer = _optimizer(frame)
     if optimizer is None:
         return False
     code, kind = frame.f_code, type(optimizer)
-    known = _captured.get((code, kind))
+    key = run.cell_file, code, kind
+    known = _captured.get(key)
     if known is None:
-        known = _captured[code, kind] = _Captured()
+        known = _captured[key] = _Captured()
     elif run.decides and not known.live and max(known.steps, _steps(code, run)) < FEW:
         return _note(kind, run)
     known.live.add(optimizer)
@@ -53,7 +55,7 @@ def stays_python(frame: Any, run: RunLog) -> bool:
 
 def _note(kind: type, run: RunLog) -> bool:
     why = (
-        f"Steps of `{kind.__name__}` run in Python: the code makes a new optimizer each time it "
+        f"Steps of `{kind.__name__}` run in Python: the cell makes a new optimizer each time it "
         "runs, for which they would be captured again"
     )
     run.fallbacks[of_run(why, _REMEDY, harmless=True)] = None
@@ -62,8 +64,9 @@ def _note(kind: type, run: RunLog) -> bool:
 
 def note_steps(run: RunLog) -> None:
     """Keep how many steps a run has made with what was captured."""
-    for (code, _), known in _captured.items():
-        known.steps = max(known.steps, _steps(code, run))
+    for (cell, code, _), known in _captured.items():
+        if cell == run.cell_file:
+            known.steps = max(known.steps, _steps(code, run))
 
 
 def _steps(code: types.CodeType, run: RunLog) -> int:
