@@ -1,4 +1,8 @@
-"""Sentences about guards: what a compiled frame relies on, what was expected, and what came."""
+"""Sentences about guards: what a compiled frame relies on, what was expected, and what came.
+
+For instance, ``check_tensor(L['x'], Tensor, …, torch.float32, size=[4, None], stride=[8, 1])`` is
+"`x` must stay a float32 tensor on the CPU of shape (4, any)".
+"""
 
 import re
 

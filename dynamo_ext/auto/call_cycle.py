@@ -1,7 +1,13 @@
 """Graphs that are called in a repeating order: they are confirmed together.
 
 The fastest backend in isolation is not always the fastest in the program, where engines that take
-turns may get in each other's way. So the winners are timed again in the user's own calls.
+turns may get in each other's way. So the winners are timed again in the user's own calls. Where a
+model of three graphs runs often, their calls are::
+
+    g0 g1 g2 | g0 g1 g2 | g0 g1 g2 | …
+
+and ``g0 g1 g2`` is their cycle: one runs under the winners, the next in eager, the next under
+another backend, and each is timed as a whole.
 """
 
 from __future__ import annotations

@@ -9,6 +9,11 @@
 - What is not a floating-point tensor must be equal to eager's.
 
 Exact results are those of a higher precision: of the graph (``higher_precision``) or of the code.
+Examples of one number in float32, whose tolerance is about 1e-3 of it::
+
+    found 1.0004    eager 1.0      right: within the tolerance
+    found 1.004     eager 1.007    right where the exact one is 1.005: it is nearer
+    found 1.004     eager 1.0      wrong where the exact one is 1.0
 """
 
 from __future__ import annotations

@@ -4,7 +4,14 @@ AOTAutograd returns a view of an input by reading size, strides and offset off w
 graph returned, at times (2.13.0) in memory that begins elsewhere: where sizes are symbols and the
 input is changed in place, its offset is lost, and where inputs overlap, the view is taken of both.
 So the compiler gets the graph without such results, and each call makes them by the captured
-operations themselves: of that call's inputs and results, as eager does.
+operations themselves: of that call's inputs and results, as eager does. Of a graph::
+
+    def forward(x):
+        y = x.sin()
+        return x.t(), y, y[0]
+
+the compiler gets ``return (y,)``, and a call returns ``x.t(), y, y[0]`` of what it was given and of
+what that returned.
 """
 
 import operator

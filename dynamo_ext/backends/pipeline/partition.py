@@ -1,4 +1,12 @@
-"""Which parts of a normalised graph an engine takes, and why the rest stays in eager."""
+"""Which parts of a normalised graph an engine takes, and why the rest stays in eager.
+
+Where an engine takes all but ``bucketize``, this graph::
+
+    a = mm(x, w);  b = relu(a);  i = bucketize(b, edges);  c = embedding(table, i);  d = tanh(c)
+
+becomes ``b = part_0(x, w); i = bucketize(b, edges); d = part_1(table, i)``. With fewer operations
+than ``min_partition`` asks for, ``part_1`` is eager's, too.
+"""
 
 import operator
 from collections.abc import Callable, Mapping

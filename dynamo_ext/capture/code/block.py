@@ -4,7 +4,16 @@ Dynamo gives up a frame as a whole where a graph break is in a loop of it, since
 cannot resume in the middle of a loop. A block that cannot be captured whole is therefore divided at
 its loops: the loop runs as plain Python, and each run of its body is a function, which can break
 and resume. Without a loop, the statement that ends capture is set apart. Nothing is divided before
-Dynamo has failed on it.
+Dynamo has failed on it. Of a cell::
+
+    y = f(x)
+    for step in range(100):
+        y = g(y)
+        print(y.sum())
+    z = h(y)
+
+the parts are a function of ``y = f(x)``, the loop as Python, which calls a function of its body 100
+times, and a function of ``z = h(y)``.
 """
 
 from __future__ import annotations

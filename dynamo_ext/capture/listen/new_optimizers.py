@@ -1,4 +1,4 @@
-"""Optimizers that a cell makes anew each time it runs: the steps of later ones stay Python.
+"""Optimizers that a cell makes again in each run: the steps of later ones stay Python.
 
 What Dynamo captures of an optimizer's step serves that optimizer alone. A function that makes its
 own would have the step captured again in each call, for the few steps that it makes.

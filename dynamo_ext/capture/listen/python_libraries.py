@@ -1,7 +1,13 @@
 """Functions of libraries that run in Python, as ``generate`` of transformers does.
 
 What such a function calls of its library runs in Python, too: most of it holds a few operations
-between graph breaks. Modules and functions of the user's that it calls are captured.
+between graph breaks. Modules and functions of the user's that it calls are captured. Of a call
+``model.generate(ids)``::
+
+    generate                   Python
+      _get_logits_processor    Python: generate calls it
+      model.forward            captured: it is a module's
+      processor(ids, scores)   captured, where its class is the user's
 """
 
 import types

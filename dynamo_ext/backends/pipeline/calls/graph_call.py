@@ -1,7 +1,12 @@
 """A captured graph at run time: its compiled form, and eager whenever that fails.
 
 Until a call has gone well, what it may change is kept: a failed one is undone, and eager takes
-over. From then on an exception is raised where the graph may have changed something.
+over. From then on an exception is raised where the graph may have changed something. Of a graph
+that adds to its input in place::
+
+    call 1    keeps a copy of the input; the engine fails halfway; the copy is put back; eager
+    call 2    the same with results that the check finds wrong: eager, for good
+    call 9    of an engine that was right before: it fails, and the exception is raised
 """
 
 from __future__ import annotations

@@ -3,7 +3,13 @@
 Dynamo compiles a module's class once and calls the code with the weights of whichever instance
 runs. A model that is made again, as a notebook's cell does each time it runs, gets an engine with
 constants of its own, which go when the instance goes. Weights that change in place become inputs,
-and so does a buffer that a module replaces from call to call (``self.state = state``).
+and so does a buffer that a module replaces from call to call (``self.state = state``)::
+
+    first, second = Net(), Net()    # one class: Dynamo compiles its forward once
+    first(x)                        # an engine with the constants of first
+    second(x)                       # another one, with those of second
+    del first                       # and its engine goes
+    second.bias.data += 1           # an engine that takes bias as an input
 """
 
 import sys
