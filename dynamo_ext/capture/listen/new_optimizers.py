@@ -79,8 +79,12 @@ def _optimizer(frame: Any) -> Optimizer | None:
     names, code = frame.f_locals, frame.f_code
     if code.co_name == "step":
         first = names.get("self")
-    elif code.co_qualname.startswith(Optimizer.profile_hook_step.__qualname__):
-        first = next(iter(names["args"]), None)
+    elif code.co_name == "wrapper" and code.co_qualname.startswith(_AROUND_STEP):
+        # The code that goes on after a graph break in it has other arguments.
+        first = next(iter(names.get("args", ())), None)
     else:
         return None
     return first if isinstance(first, Optimizer) else None
+
+
+_AROUND_STEP = Optimizer.profile_hook_step.__qualname__
