@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from weakref import WeakKeyDictionary
 
-from dynamo_ext.formatting import seconds
-
 REMEDY = (
     "Run the cell again: each run goes on with new seconds. --first-run SECONDS gives more of "
     "them, --first-run none lifts the limit."
@@ -114,8 +112,8 @@ class FirstRun:
         expected = self._rates[kind] * size if kind in self._rates else average
         if self.left < self.seconds / 2 and expected > self.left:
             return (
-                f"It was not compiled: {seconds(self.spent)} of the {self.seconds:g} s for the "
-                f"first run were used up, and it would take about {seconds(expected)}."
+                f"It was not compiled: {self.spent:.2g} of the {self.seconds:g} s for the first "
+                f"run were used up, and it would take about {expected:.2g} s."
             )
         return ""
 

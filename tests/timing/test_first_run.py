@@ -80,11 +80,11 @@ def test_what_is_expected_to_outlast_the_second_half_does_not_begin() -> None:
     assert not given.used_up("forward", 9), "of the first half, more than half is left"
     with given.working("step", "step"):
         CLOCK.now += 0.05
-    assert "it would take about 90.0 ms" in given.used_up("forward", 2)
+    assert "it would take about 0.09 s" in given.used_up("forward", 2)
     assert not given.used_up("forward", 1)
     assert not given.used_up("step")
-    assert "about 70.0 ms" in given.used_up("new"), "as long as those before it"
+    assert "about 0.07 s" in given.used_up("new"), "as long as those before it"
     assert not given.used_up()
-    assert "140 ms of the 0.2 s" in capture_disabled.used_up(given).message
+    assert "0.14 of the 0.2 s" in capture_disabled.used_up(given).message
     next_run = seconds()
     assert not next_run.used_up("forward", 9)
