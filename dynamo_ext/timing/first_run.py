@@ -112,7 +112,7 @@ class FirstRun:
         expected = self._rates[kind] * size if kind in self._rates else average
         if self.left < self.seconds / 2 and expected > self.left:
             return (
-                f"It was not compiled: {self.spent:.2g} of the {self.seconds:g} s for the first "
+                f"It was not compiled: {self.spent:.3g} of the {self.seconds:g} s for the first "
                 f"run were used up, and it would take about {expected:.2g} s."
             )
         return ""

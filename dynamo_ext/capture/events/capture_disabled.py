@@ -51,7 +51,7 @@ def used_up(given: FirstRun) -> Fallback:
     """
     took, name = given.longest
     if given.left:
-        of, most = f"{given.spent:.2g} of the {given.seconds:g} s", ""
+        of, most = f"{given.spent:.3g} of the {given.seconds:g} s", ""
         rest = "what takes longer than the rest of them"
     else:
         of, rest = f"The {given.seconds:g} s", "what is new"
