@@ -303,10 +303,14 @@ def test_interrupt_inside_a_graph(cells: Live) -> None:
         "        signal.raise_signal(signal.SIGINT)\n        return gm.forward(*args)\n"
         "    return call"
     )
-    ran = cells.run("%%dynamo -b slow --quiet\ny = x + 1\nz = 2")
+    before = sys.gettrace()
+    ran = cells.run("%%dynamo -b slow --quiet\nw = [1]\nw.append(2)\ny = x + 1\nz = 2")
     assert isinstance(ran.error, KeyboardInterrupt)
     assert dynamo_ext.last_report().interrupted
     assert "dynamo_ext" not in ran.shown
+    assert cells.names["w"] == [1, 2], "what stands above the graph has run"
+    assert not {"y", "z"} & set(cells.names)
+    assert sys.gettrace() is before
 
 
 def test_unloading_leaves_nothing() -> None:

@@ -43,12 +43,15 @@ def operation_table(graph: GraphModule, cell_file: str | None) -> tuple[Operatio
     return tuple(rows)
 
 
-def last_line(graph: GraphModule, file: str) -> int:
-    """The last line of ``file`` with an operation in the graph, or a call that led to one; or 0."""
-    lines = [0]
+def lines_of(graph: GraphModule, file: str) -> tuple[int, int]:
+    """The first and last line of ``file`` with an operation in the graph, or a call that led to one.
+
+    Both are 0 where there is none.
+    """
+    lines = []
     for trace in {node.stack_trace for node in graph.graph.nodes}:
         lines += [found.line for found in from_trace_text(trace, file)[:1] if found.file == file]
-    return max(lines)
+    return min(lines, default=0), max(lines, default=0)
 
 
 def target_name(node: Node) -> str:

@@ -3,6 +3,7 @@
 The callable that Dynamo gets back costs one comparison per call where nothing records.
 """
 
+import functools
 import itertools
 import sys
 import time
@@ -20,7 +21,7 @@ from dynamo_ext.backends.pipeline.calls.graph_call import GraphCall
 from dynamo_ext.backends.pipeline.checkpointing import as_captured
 from dynamo_ext.capture.code.block import FinishedError, block_of
 from dynamo_ext.capture.events import capture_disabled
-from dynamo_ext.capture.events.graphs import last_line, operation_table
+from dynamo_ext.capture.events.graphs import lines_of, operation_table
 from dynamo_ext.capture.listen import (
     compiling,
     double_backward,
@@ -33,6 +34,7 @@ from dynamo_ext.capture.listen.capture_failures import graph_breaks
 from dynamo_ext.capture.listen.run_log import FrameEntry, GraphEntry
 from dynamo_ext.capture.torch_private import active_modes, code_cache, compile_metrics, frame_eval
 from dynamo_ext.formatting import count
+from dynamo_ext.interruptions import raise_at
 
 _OUTER_FRAMES = 12
 
@@ -57,7 +59,7 @@ class RecordedCompiler:
         if cut is not None and cut.graph_break:
             compiling.note_break(cut.user_stack)
             if (block := block_of(frame.code())) is not None:
-                block.split_at_break(cut.user_stack, last_line(graph, frame.file))
+                block.split_at_break(cut.user_stack, lines_of(graph, frame.file)[1])
             [ended_by] = graph_breaks([cut], run)
         operations = operation_table(graph, run.cell_file)
         size = count(len(operations), "operation")
@@ -106,7 +108,7 @@ def _recorded(
     guarded = compiled
     if not isinstance(guarded, GraphCall):
         guarded = GraphCall(graph, compiled, entry.journal)
-    guarded.replay = _raise_from_users_line
+    guarded.replay = functools.partial(_raise_from_users_line, graph)
 
     def call(*args: Any) -> Any:
         if mode_active():
@@ -134,7 +136,11 @@ def _observed(eager: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     return eager(*args)
 
 
-def _raise_from_users_line() -> None:
+def _raise_from_users_line(graph: GraphModule, interrupt: KeyboardInterrupt | None = None) -> None:
+    """Run the code that called a graph as plain Python, up to its error or the graph's first line.
+
+    An ``interrupt`` is raised there, in the cell's own code: what stands above it has run then.
+    """
     outer = traceback.walk_stack(sys._getframe(1))  # noqa: SLF001 - what called the failing graph
     for frame, _ in itertools.islice(outer, _OUTER_FRAMES):
         found: FrameEntry | None = compiling.entry_of_rewritten(frame.f_code)
@@ -142,6 +148,11 @@ def _raise_from_users_line() -> None:
         if original is not None:
             if code_cache.draws_first(frame.f_code):
                 return
+            if interrupt is not None:
+                line, _ = lines_of(graph, original.co_filename)
+                if not line or block_of(code_cache.users_code(original)) is None:
+                    return
+                raise_at(line, original, interrupt)
             value = frame_eval.call_under(
                 None, eager_replay.run_original, original, dict(frame.f_locals), frame.f_globals
             )

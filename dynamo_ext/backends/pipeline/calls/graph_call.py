@@ -42,7 +42,7 @@ class GraphCall:
 
     ``check`` compares the first results. Eager runs a call where one of ``refusals`` says so of its
     arguments. Where eager raises, too, and all is as before the call, ``replay`` is called before
-    the exception is raised.
+    the exception is raised; and with an interrupt of the first call, before that is raised.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class GraphCall:
     ) -> None:
         self.eager = forward_of(graph)
         self.refusals: tuple[Callable[[Sequence[Any]], bool], ...] = ()
-        self.replay: Callable[[], None] = lambda: None
+        self.replay: Callable[..., None] = lambda *_: None
         self._run = self.eager if is_forward(run, graph) else run
         self._journal = journal
         self._check = check
@@ -101,6 +101,11 @@ class GraphCall:
         try:
             with crash_records.during(self._attempt, "first running"):
                 outputs = self._run(*args)
+        except KeyboardInterrupt as interrupt:
+            # An engine is built and checked here, which takes long.
+            if self._undone(undo):
+                self.replay(interrupt)
+            raise
         except Exception as error:  # noqa: BLE001 - the same
             pass_on(error)
             failure = error
