@@ -1,4 +1,4 @@
-"""The model table: rows that are stored and resumed, processes within bounds, the document."""
+"""The model table: processes within bounds, and rows of other machines."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import pytest
 
 from benchmarks import machine, packed_rows, workers
 from benchmarks.models import __main__ as models
-from benchmarks.models.row import Note, Row
-from benchmarks.models.table import render, share
+from benchmarks.models.row import Row
 from benchmarks.workers import Bounds, Ended
 from benchmarks.zoo.form import TINY
 
@@ -19,13 +18,6 @@ pytest.importorskip("psutil")
 def row(model: str = "MLP", backend: str = "onnxrt", **facts: object) -> Row:
     usual = {"graphs": 1, "normalised": True, "operations": 4, "in_engine": 3, "partitions": 1}
     return Row(model, backend, "float32", quick=False, status="right", **(usual | facts))
-
-
-def notes() -> tuple[Note, ...]:
-    return (
-        Note("unsupported", "aten.sin.default", "No Sin for node with name 'node_sin_3'", 2),
-        Note("run", "", "RuntimeException: it was in /some/where/else.py", 3),
-    )
 
 
 def test_a_crash_costs_one_model(monkeypatch: pytest.MonkeyPatch):
@@ -59,35 +51,3 @@ def test_the_page_has_rows_of_other_machines_where_there_are_none_here(tmp_path,
     assert "processor slide-rule-2-cores. 1 row in float32" in page
     store = packed_rows.PackedRows(packed_rows.own("models"), models.KEYS)
     assert [each["model"] for each in store.all()] == ["MLP"]
-
-
-@pytest.mark.parametrize(
-    ("facts", "words"),
-    [
-        ({}, "75 %"),
-        ({"graphs": 0}, "not captured"),
-        ({"normalised": False}, "whole"),
-    ],
-)
-def test_share(facts, words):
-    assert share(row(**facts)) == words
-
-
-def test_the_document_says_what_failed_and_names_no_path():
-    rows = [
-        row(notes=notes(), switches=2, compile_seconds=1.25),
-        Row("MLP", "ts", "float32", False, "failed", "The process was ended by SIGSEGV."),
-        Row("GCN layer", "ts", "bfloat16", False, "wrong", "Output 0: a | b", graphs=1),
-    ]
-    rows = [replace(each, machine="Measured with: some CPU.") for each in rows]
-    text = render(rows, {"tvm": "It is not installed."})
-    assert "Measured with: some CPU.\n" in text
-    assert "`tvm` is not in the table: It is not installed." in text
-    assert "| `onnxrt` | 1 of 1 | 1 | 1 | 1.2 |" in text
-    assert "| `ts` | 0 of 1 | 0 | 0 | – |" in text
-    assert "| MLP | `onnxrt` | 1 | 75 % | 1 | 2 | 1.2 | 0 | 0 | 2 refused, run × 3 |" in text
-    assert "**failed**: The process was ended by SIGSEGV." in text
-    assert "| GCN layer | `ts` | bfloat16 | wrong | Output 0: a \\| b |" in text
-    assert "| `aten.sin.default` | No Sin for node | 2 | MLP |" in text
-    assert "/some/where" not in text
-    assert text.index("## float32") < text.index("## bfloat16")
