@@ -8,12 +8,10 @@ import pytest
 import torch
 
 from benchmarks.backends import ENGINES
-from benchmarks.random_programs import __main__ as command
 from benchmarks.random_programs import judge, sequences
-from benchmarks.random_programs.check import Row, check
+from benchmarks.random_programs.check import check
 from benchmarks.random_programs.generate import program
 from benchmarks.random_programs.program import Program
-from benchmarks.workers import Bounds, Ended
 from dynamo_ext.backends import registry
 
 SHARES = {
@@ -128,22 +126,3 @@ def test_what_rounding_decides_is_nobodys_fault(monkeypatch):
             lambda function, engine, off=off: lambda x: tuple(y + 0.4 for y in off(x)),
         )
         assert check(each, "onnxrt").status == status
-
-
-def test_a_process_that_dies_or_hangs_costs_one_row(monkeypatch):
-    told = [
-        (0, Row("e", 0, "wrong").to_dict()),
-        (0, Row("e", 0, "wrong", minimal="def f").to_dict()),
-        (1, Ended("The process was ended by SIGABRT.")),
-        (2, Ended("It had no result.", late=True)),
-    ]
-    monkeypatch.setattr(command.workers, "rows", lambda *_, **__: iter(told))
-    found = list(command.rows("e", [0, 1, 2], Bounds()))
-    assert [(row.seed, row.status) for row in found] == [
-        (0, "wrong"),
-        (0, "wrong"),
-        (1, "crash"),
-        (2, "timeout"),
-    ]
-    assert found[1].minimal == "def f"
-    assert "SIGABRT" in found[2].reason
