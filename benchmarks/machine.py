@@ -10,6 +10,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
+
 from benchmarks.backends import ENGINES
 from benchmarks.zoo.form import LARGER, USUAL
 from dynamo_ext.backends import registry
@@ -28,7 +30,7 @@ def description() -> dict[str, str]:
         "processor": _processor(),
         "vectors": _vectors(),
         "cores": str(os.cpu_count()),
-        "memory": _memory(),
+        "memory": f"{psutil.virtual_memory().total / 2**30:.0f} GiB",
         "system": f"{platform.system()} {platform.machine()}",
         "threads": str(torch.get_num_threads()),
         "python": platform.python_version(),
@@ -101,9 +103,3 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
-
-
-def _memory() -> str:
-    if not hasattr(os, "sysconf") or "SC_PHYS_PAGES" not in os.sysconf_names:
-        return "unknown"
-    return f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.0f} GiB"

@@ -56,7 +56,6 @@ ALONE = (
 SWEEPS = (
     "backends/engines/test_engines_coexist.py",
     "backends/test_fork_safety.py",
-    "benchmarks/test_call_cost.py",
     "benchmarks/test_operators.py",
     "benchmarks/test_zoo.py",
     "magics/test_memory.py",

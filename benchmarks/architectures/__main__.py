@@ -32,7 +32,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--architectures", nargs="+", default=architectures(), metavar="NAME")
     parser.add_argument("--engine", nargs="+", default=list(ENGINES), metavar="NAME")
-    parser.add_argument("--list", action="store_true", help="say what can be made, and run nothing")
     add_storing(parser, 300.0)
     given = parser.parse_args(arguments)
     path = given.rows or packed_rows.of_any_machine("architectures")
@@ -44,10 +43,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         forked.prepare()
         store.note_machine(machine.sentence())
         _make(given, store, bounds)
-    if given.list:
-        for made in _made(store):
-            print(f"{made.architecture}: {made.error or f'{made.model}, {made.parameters:,}'}")
-        return 0
     _run(given, store, bounds)
     rows = [Row.from_dict(row) for row in store.all() if row["engine"]]
     if given.write:
@@ -59,8 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _make(given: argparse.Namespace, store: packed_rows.PackedRows, bounds: Bounds) -> None:
     """Find out of each architecture how to make it, where that is not known."""
     keys = [("", name) for name in given.architectures]
-    known = [key for key in keys if key in store and not (given.list and given.again)]
-    for _, name in tqdm([key for key in keys if key not in known], desc="making", disable=None):
+    for _, name in tqdm([key for key in keys if key not in store], desc="making", disable=None):
         found = forked.answer(functools.partial(search, name), bounds)
         made = Made(name, error=found) if isinstance(found, str) else found
         store.keep({"engine": "", **made.short(Made(""))})

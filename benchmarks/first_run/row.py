@@ -26,16 +26,14 @@ SLOWER, MORE = 1.1, 0.03
 class Facts:
     """What the report of a run says.
 
-    ``seconds`` are of the run, ``compile_seconds`` and ``race_seconds`` within; ``load_seconds``
-    went before it, for torch._dynamo and the engine. ``share`` is that of the calls of graphs in
-    what was neither compiled nor raced. ``said`` is the report's own sentence, ``stays`` those on
-    what runs in Python by choice; ``fallbacks`` are the others.
+    ``seconds`` are of the run, ``compile_seconds`` and ``race_seconds`` within. ``share`` is that
+    of the calls of graphs in what was neither compiled nor raced. ``said`` is the report's own
+    sentence, ``stays`` those on what runs in Python by choice; ``fallbacks`` are the others.
     """
 
     seconds: float
     compile_seconds: float
     race_seconds: float
-    load_seconds: float
     graphs: int
     calls: int
     breaks: int
@@ -52,7 +50,6 @@ class Facts:
             report.seconds,
             report.compile_seconds,
             report.race_seconds,
-            sum(seconds for _, seconds in report.loads),
             len(report.graphs),
             sum(graph.calls for graph in report.graphs),
             sum(found.count for found in report.breaks),

@@ -116,7 +116,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--models", type=int, default=len(MODELS), help="how many")
     parser.add_argument("--minutes", type=float, default=9.0, help="for all of it")
     parser.add_argument("--jobs", type=int, default=4, help="backends that are tested at a time")
-    parser.add_argument("--no-tests", action="store_true", help="comparisons alone")
     parser.add_argument("--resume", action="store_true", help="keep the rows of an earlier run")
     parser.add_argument("--rows", type=Path, help="the file of the rows")
     parser.add_argument("--write", type=Path, help="the page whose measured part is replaced")
@@ -154,7 +153,7 @@ def _run(study: Study, given: argparse.Namespace) -> int:
 
     with ThreadPoolExecutor(given.jobs) as pool:
         # What a thread raises comes out of the list.
-        list(pool.map(test, [] if given.no_tests else parts))
+        list(pool.map(test, parts))
     known = {
         row.name.partition(" / ")[0] for row in study.rows("model") if row.outcome != "not run"
     }

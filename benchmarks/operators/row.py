@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 from benchmarks.operators.known import accepted
 from benchmarks.stored_row import StoredRow
@@ -11,11 +11,8 @@ from benchmarks.stored_row import StoredRow
 Verdict = Literal[
     "right", "partly", "eager", "failed", "uncaptured", "unsampled", "wrong", "crash", "timeout"
 ]
-VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 FAULTS: tuple[Verdict, ...] = ("wrong", "crash", "timeout")
 """What must never be: the user would not get eager's result."""
-
-TAKEN: tuple[Verdict, ...] = ("right", "partly")
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,9 @@ def limit(work: Work, machine: MachineLimits, precision: str = FULL) -> Limit | 
     if not rate or not work.size:
         return None
     size = _moved(work, precision)
-    memory = Limit(size / _read_rate(machine, size), "memory")
+    # At the rate at which so many bytes are read again and again.
+    fits = (rate for known, rate in machine.reads if known >= size)
+    memory = Limit(size / next(fits, machine.reads[-1][1]), "memory")
     return max(Limit(work.operations / rate, "products"), memory)
 
 
@@ -51,9 +53,3 @@ def _moved(work: Work, precision: str) -> float:
 
 def _width(precision: str) -> int:
     return _WIDTHS.get(precision, _WIDTHS[FULL])
-
-
-def _read_rate(machine: MachineLimits, size: float) -> float:
-    """Bytes a second where so many are read again and again."""
-    fits = (rate for known, rate in machine.reads if known >= size)
-    return next(fits, machine.reads[-1][1])

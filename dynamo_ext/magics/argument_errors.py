@@ -37,7 +37,9 @@ def parse(parser: MagicArgumentParser, line: str) -> argparse.Namespace:
         # What argparse makes of the word behind an option that it does not know says nothing.
         unknown = _unknown_option(line, options)
         said = said.replace("(choose from ", f"(choose from '{COMPARE}', ")
-        remedy = _missing(said) or _stray_word(line, said)
+        remedy = _stray_word(line, said)
+        if "--backend: expected" in said:
+            remedy = "Name one: %dynamo backends lists them."
         message = unknown or f"{said[:1].upper()}{said[1:]}. {remedy}".rstrip()
     else:
         return parsed
@@ -70,10 +72,6 @@ def _unknown_option(line: str, options: Collection[str]) -> str:
     # argparse takes the beginning of a long option.
     name = next((n for n in names if not any(known.startswith(n) for known in options)), "")
     return f"{name} is not an option. {_meant(name, options)}" if name else ""
-
-
-def _missing(said: str) -> str:
-    return "Name one: %dynamo backends lists them." if "--backend: expected" in said else ""
 
 
 def _stray_word(line: str, said: str) -> str:

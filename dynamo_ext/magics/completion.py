@@ -11,7 +11,6 @@ from IPython.core.completer import (
     context_matcher,
 )
 from IPython.core.getipython import get_ipython
-from IPython.core.interactiveshell import InteractiveShell
 
 from dynamo_ext.magics.argument_errors import options_of
 from dynamo_ext.magics.arguments import COMMANDS, COMPARE, MODES
@@ -94,17 +93,3 @@ def _options(said: list[str]) -> list[str]:
     names = [precision.split(name)[0] for text in listed for name in names_in(text)]
     found = [registry.get(name) for name in names if name in registry.names()]
     return list(dict.fromkeys(f"{spec.name}=" for each in found for spec in each.options))
-
-
-def add_completion(shell: InteractiveShell) -> None:
-    """Offer our completions in this shell."""
-    completer: Any = shell.Completer
-    if dynamo_matcher not in completer.custom_matchers:
-        completer.custom_matchers.append(dynamo_matcher)
-
-
-def remove_completion(shell: InteractiveShell) -> None:
-    """Take our completions out of this shell."""
-    completer: Any = shell.Completer
-    if dynamo_matcher in completer.custom_matchers:
-        completer.custom_matchers.remove(dynamo_matcher)

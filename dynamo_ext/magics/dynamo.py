@@ -25,7 +25,7 @@ from dynamo_ext.magics.arguments import (
     shared,
     unquoted,
 )
-from dynamo_ext.magics.completion import add_completion, remove_completion
+from dynamo_ext.magics.completion import dynamo_matcher
 from dynamo_ext.magics.plain_runs import PlainRuns
 from dynamo_ext.widgets.progress import LOADING_PATIENCE, PATIENCE, Waiting
 
@@ -221,7 +221,9 @@ def _unmarked(text: str) -> str:
 def load(shell: InteractiveShell) -> None:
     """Add the magics and their completion to a shell."""
     shell.register_magics(DynamoMagics(shell))
-    add_completion(shell)
+    completer: Any = shell.Completer
+    if dynamo_matcher not in completer.custom_matchers:
+        completer.custom_matchers.append(dynamo_matcher)
 
 
 def unload(shell: InteractiveShell) -> None:
@@ -230,6 +232,8 @@ def unload(shell: InteractiveShell) -> None:
     magics = manager.registry.pop(DynamoMagics.__name__, None)
     for kind in ("line", "cell"):
         manager.magics[kind].pop("dynamo", None)
-    remove_completion(shell)
+    completer: Any = shell.Completer
+    if dynamo_matcher in completer.custom_matchers:
+        completer.custom_matchers.remove(dynamo_matcher)
     if magics is not None:
         magics.close()

@@ -11,10 +11,9 @@ import torch
 
 pytest.importorskip("transformers")
 
-from benchmarks.architectures import __main__ as command
-from benchmarks.architectures import run, table
+from benchmarks.architectures import run
 from benchmarks.architectures.make import Made
-from benchmarks.architectures.run import Row, measure
+from benchmarks.architectures.run import measure
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -70,36 +69,3 @@ def test_a_forked_process_costs_one_answer():
         "The process was ended by SIGABRT.",
         "It had no result after 0 s.",
     ]
-
-
-def test_the_page_counts_what_engines_did():
-    made = [Made("a", "A"), Made("b", "B"), Made("c", error="x | y")]
-    rows = [
-        Row("a", "onnxrt", "A", operations=10, in_engine=10, graphs=2, breaks=1),
-        Row(
-            "b",
-            "onnxrt",
-            "B",
-            "wrong",
-            "changed weights",
-            "off",
-            graphs=1,
-            operations=30,
-            in_engine=20,
-            refused=("aten.sort",),
-        ),
-        Row(
-            "a",
-            "tvm",
-            "A",
-            "failed",
-            reason="The process was ended by SIGSEGV.",
-            faults=("run: 3",),
-        ),
-    ]
-    text = table.page(made, rows, "Measured with: x.", command.ENGINES)
-    assert "| `onnxrt` | 2 | 1 | 0 | 1 | 0 | 75.0% | 1 | 0 |" in text
-    assert "| a | A | 100%, 2 / 1 | **failed**  |" in text
-    assert "| b | `onnxrt` | wrong | changed weights | off |" in text
-    assert "| `onnxrt` | `aten.sort` | 1 |" in text
-    assert "| c | x \\| y |" in text

@@ -1,4 +1,4 @@
-"""The capture table: what is counted on a model whose breaks are known, and the page."""
+"""The capture table: what is counted on a model whose breaks are known."""
 
 from __future__ import annotations
 
@@ -7,55 +7,9 @@ import torch
 
 from benchmarks.capture import __main__ as capture
 from benchmarks.capture import run
-from benchmarks.capture.run import Row
 from benchmarks.zoo.model import Built, Model
 
 QUICK = capture.PART.parser().parse_args(["--quick", "--budget", "0.5"])
-ROWS = (
-    Row(
-        "whole",
-        inside=8,
-        inside_seconds=0.01,
-        graph_calls=1,
-        sizes=(8,),
-        eager_seconds=0.02,
-        ratio=0.99,
-        low=0.98,
-        high=1.0,
-        overhead_seconds=2e-4,
-    ),
-    Row(
-        "half",
-        inside=2,
-        outside=2,
-        inside_seconds=0.001,
-        outside_seconds=0.003,
-        graph_calls=2,
-        sizes=(1, 1),
-        breaks=1,
-        reasons=("It prints.",),
-        eager_seconds=0.001,
-        ratio=0.9,
-        low=0.8,
-        high=1.0,
-        overhead_seconds=1e-4,
-    ),
-    Row("lost", error="The process ended with code 1: no"),
-)
-
-
-def test_the_page() -> None:
-    page = capture.document(ROWS, "Measured with: a machine.")
-    assert "| whole | 8 | 100.0% | 100.0% | 1 | 8 | 8 | 0 | 20.00 | 0.990 (0.980–1.000) |" in page
-    assert "| half | 4 | 50.0% | 25.0% | 2 |" in page
-    assert "| models captured whole | 1 of 2 |  |" in page
-    assert "1 with 1, 1 with 2–10, 0 with 11–100, 0 with 101 on" in page
-    assert "| operations captured, mean over models by time | 62.5% | 83 % |" in page
-    assert "1 model of 5 ms and more | geometric mean 0.990, worst 0.990" in page
-    assert "median 100 µs a call" in page
-    assert "- half: It prints." in page
-    assert "| lost | The process ended with code 1: no |" in page
-    assert Row.from_dict(ROWS[1].to_dict()) == ROWS[1]
 
 
 class Broken(torch.nn.Module):

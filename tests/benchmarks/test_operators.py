@@ -9,7 +9,6 @@ import pytest
 
 from benchmarks import workers
 from benchmarks.backends import ENGINES
-from benchmarks.operators import table
 from benchmarks.operators.__main__ import engines, sweep
 from benchmarks.operators.row import Row
 from tests.crosses import WHOLE
@@ -61,35 +60,8 @@ def test_a_case_that_ends_its_process_is_a_fault(
     ]
 
 
-def test_one_bad_sample_marks_the_operator() -> None:
-    assert table.overall([row(), row("wrong", sample=1)]) == "wrong"
-    assert table.overall([row(), row("crash"), row("wrong")]) == "crash"
-    assert table.overall([row(), row("eager")]) == "partly"
-    assert table.overall([row(), row("uncaptured")]) == "right"
-    assert table.overall([row("uncaptured")]) == "uncaptured"
-
-
 def test_torchs_own_mistakes_are_no_faults() -> None:
     assert row("wrong", blame="engine").fault
     assert row("crash").fault
     assert not row("wrong", blame="torch").fault
     assert not row("failed").fault
-
-
-def test_page_tells_accepted_differences_from_faults() -> None:
-    rows = [
-        row("wrong", engine="onnxrt", operator="edge: max pooling of NaN", reason="NaN passed.")
-    ]
-    rows.append(row("wrong", blame="torch", reason="Stale."))
-    page = table.page(
-        rows,
-        versions={"onnxrt": "1", "ts": "1"},
-        skipped={},
-        torch_version="2",
-        samples=3,
-        calls=4,
-    )
-    assert "None: no wrong result" in page
-    accepted = page.partition("## Accepted differences")[2].partition("## Operators by")[0]
-    assert "NaN passed. | Its max pooling passes over NaN" in accepted
-    assert "Stale. (torch) | torch's own `aot_eager`" in accepted

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import logging
 
 import pytest
 import torch
 
 from benchmarks.backends import ENGINES
-from benchmarks.random_programs import __main__ as command
-from benchmarks.random_programs import judge, sequences, table
-from benchmarks.random_programs.check import Row, check
-from benchmarks.random_programs.generate import CALLS, program
+from benchmarks.random_programs import judge, sequences
+from benchmarks.random_programs.check import check
+from benchmarks.random_programs.generate import program
 from benchmarks.random_programs.program import Program
-from benchmarks.workers import Bounds, Ended
 from dynamo_ext.backends import registry
 
 SHARES = {
@@ -129,47 +126,3 @@ def test_what_rounding_decides_is_nobodys_fault(monkeypatch):
             lambda function, engine, off=off: lambda x: tuple(y + 0.4 for y in off(x)),
         )
         assert check(each, "onnxrt").status == status
-
-
-def test_a_process_that_dies_or_hangs_costs_one_row(monkeypatch):
-    told = [
-        (0, Row("e", 0, "wrong").to_dict()),
-        (0, Row("e", 0, "wrong", minimal="def f").to_dict()),
-        (1, Ended("The process was ended by SIGABRT.")),
-        (2, Ended("It had no result.", late=True)),
-    ]
-    monkeypatch.setattr(command.workers, "rows", lambda *_, **__: iter(told))
-    found = list(command.rows("e", [0, 1, 2], Bounds()))
-    assert [(row.seed, row.status) for row in found] == [
-        (0, "wrong"),
-        (0, "wrong"),
-        (1, "crash"),
-        (2, "timeout"),
-    ]
-    assert found[1].minimal == "def f"
-    assert "SIGABRT" in found[2].reason
-
-
-def test_the_page_tells_torchs_faults_from_an_engines():
-    rows = [
-        Row("aot_eager", 1, "wrong", "results", "0: 3 values are off."),
-        Row("onnxrt", 1, "torch", "results", "0: 3 values are off."),
-        Row(
-            "onnxrt",
-            2,
-            "wrong",
-            "inputs",
-            "0: 1 | 2",
-            3,
-            operations=10,
-            in_engine=9,
-            minimal="import torch",
-        ),
-        Row("onnxrt", 3, "right", operations=10, in_engine=10, faults=("run:  E 5 things",)),
-    ]
-    text = table.page(rows, "Measured with: x.", CALLS)
-    assert "| `aot_eager` | 1 | 0 | 1 | 0 | – | 0 | – | – | 0 |" in text
-    assert "| `onnxrt` | 3 | 1 | 1 | 0 | 1 | 0 | 95% | 1 | 0 |" in text
-    assert "`onnxrt`, program 2, wrong. inputs, call 3: 0: 1 \\| 2" in text
-    assert "```python\nimport torch\n```" in text
-    assert json.loads(json.dumps(rows[3].to_dict()))["faults"] == ["run:  E 5 things"]

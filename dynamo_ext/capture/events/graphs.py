@@ -22,10 +22,11 @@ def operation_table(graph: GraphModule, cell_file: str | None) -> tuple[Operatio
     for node in graph.graph.nodes:
         trace = node.stack_trace or ""
         if trace not in known:
-            stack = from_trace_text(trace, cell_file)
-            line, own = users_line(stack), [each for each in stack if is_users(each.file)]
+            lines = from_trace_text(trace, cell_file)
+            line, own = users_line(lines), [each for each in lines if is_users(each.file)]
             known[trace] = line, own[-1] if own and own[-1] != line else None
         dtype, shape = _result_type(node)
+        stack = node.meta.get("nn_module_stack") or {}
         rows.append(
             Operation(
                 node.op,
@@ -36,7 +37,7 @@ def operation_table(graph: GraphModule, cell_file: str | None) -> tuple[Operatio
                 dtype,
                 shape,
                 known[trace][0],
-                modules=_modules(node),
+                modules=tuple((_path(path), kind.__name__) for path, kind in stack.values()),
                 called=known[trace][1],
             )
         )
@@ -72,11 +73,6 @@ def target_name(node: Node) -> str:
 
 def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
-
-
-def _modules(node: Node) -> tuple[tuple[str, str], ...]:
-    stack = node.meta.get("nn_module_stack") or {}
-    return tuple((_path(path), kind.__name__) for path, kind in stack.values())
 
 
 def _result_type(node: Node) -> tuple[str, tuple[str, ...] | None]:

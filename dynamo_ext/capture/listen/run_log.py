@@ -124,11 +124,6 @@ class GraphCalls:
     backward_seconds: float = 0.0
     backward_untimed: bool = False
 
-    def note(self, started: float, ended: float) -> None:
-        """Count a call."""
-        self.count += 1
-        self.seconds += ended - started
-
 
 OnGraphCall = Callable[[GraphCalls, GraphModule, Sequence[Any]], object]
 """Called just before a graph's call: leaves all as it is but the ``GraphCalls``."""

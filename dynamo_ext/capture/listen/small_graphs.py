@@ -4,12 +4,10 @@ A rule and no measurement: a kernel that runs the same cells again computes the 
 compiled code takes some 40 microseconds, and more where autograd records it.
 """
 
-import types
-
 import torch
 from torch.fx import GraphModule, Node
 
-from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
+from dynamo_ext.capture.listen.run_log import RunLog
 from dynamo_ext.capture.torch_private import code_cache
 from dynamo_ext.capture.torch_private.patches import containers
 
@@ -41,7 +39,10 @@ def leave_to_python(run: RunLog) -> None:
     """Have what a run called often with small graphs run in Python from the next run on."""
     for graph, calls in run.calls.items():
         frame, code = graph.frame, graph.frame.code()
-        if calls.count < CALLS or not graph.is_small or code is None or not _is_whole(frame, code):
+        if calls.count < CALLS or not graph.is_small or code is None:
+            continue
+        # Of a function in parts, the other parts may be large.
+        if frame.name == "<module>" or frame.breaks or code_cache.users_code(code) is not code:
             continue
         frame.outcome = "skipped"
         frame.reason = (
@@ -54,8 +55,3 @@ def leave_to_python(run: RunLog) -> None:
         elif (module := frame.container()) is not None:
             containers.leave_to_python(module)
             code_cache.forget_version(code, frame.rewritten() if frame.rewritten else None)
-
-
-def _is_whole(frame: FrameEntry, code: types.CodeType) -> bool:
-    """Whether a frame is a whole function: of one in parts, the other parts may be large."""
-    return not (frame.name == "<module>" or frame.breaks or code_cache.users_code(code) is not code)

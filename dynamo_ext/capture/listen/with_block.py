@@ -7,6 +7,7 @@ import collections
 import dis
 import functools
 import inspect
+import itertools
 import types
 from collections.abc import Collection
 from typing import Any
@@ -37,19 +38,15 @@ def functions_called_in(frame: types.FrameType, start: int, end: int) -> list[ty
 @functools.lru_cache(maxsize=64)
 def _names(code: types.CodeType, start: int, end: int) -> Collection[tuple[str, str]]:
     """Every variable that is read, by itself and with the attribute that is read of it."""
+    steps = [step for step in dis.get_instructions(code) if start < step.offset < end]
     found: dict[tuple[str, str], None] = {}
-    last = ""
-    for step in dis.get_instructions(code):
-        if not start < step.offset < end:
+    for step, after in itertools.pairwise([*steps, *steps[-1:]]):
+        if not step.opname.startswith("LOAD_") or step.opname in _ATTRIBUTES | _CONSTANTS:
             continue
-        named: list[str] = []
-        if step.opname in _ATTRIBUTES:
-            if last:
-                found[last, step.argval] = None
-        elif step.opname.startswith("LOAD_") and step.opname not in _CONSTANTS:
-            # One instruction may read two variables.
-            read = step.argval if isinstance(step.argval, tuple) else (step.argval,)
-            named = [name for name in read if isinstance(name, str)]
-            found |= {(name, ""): None for name in named}
-        last = named[-1] if named else ""
+        # One instruction may read two variables.
+        read = step.argval if isinstance(step.argval, tuple) else (step.argval,)
+        named = [name for name in read if isinstance(name, str)]
+        found |= {(name, ""): None for name in named}
+        if named and after.opname in _ATTRIBUTES:
+            found[named[-1], after.argval] = None
     return found

@@ -10,6 +10,7 @@ from dynamo_ext.records.graph import Graph, Operation
 from dynamo_ext.widgets.graph_drawing.folds import Box, Fold, parts
 from dynamo_ext.widgets.graph_drawing.layout import BOX_HEIGHT, BOX_WIDTH, arrange
 from dynamo_ext.widgets.graph_drawing.nodes import computes, is_parameter, result
+from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, hue, quiet, quiet_words
 
 MAX_NODES = 1500
@@ -17,6 +18,9 @@ _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
 _NAME = re.compile(r"(?<![\w.])%?([A-Za-z_]\w*)(?![\w.]|\s*=(?!=)|\s*\()")
 _LETTERS = 23  # of an 11 px monospace font in a box
 _NOTABLE = 0.02  # of a graph's time in eager
+_ZOOMS = (25, 50, 75, 100, 150)  # percent
+_OWN_SIZE = 100
+_HINT = " Drag to move, Ctrl and wheel to zoom."
 _MAX_REACHED = 60  # nodes to go through by keyboard; of larger graphs the table tells the same
 
 
@@ -76,6 +80,21 @@ def draw(
     empty for no boxes.
     """
     return _drawing(graph, placement, boxes[:MAX_NODES], hits) if boxes else EMPTY
+
+
+def canvas(drawn: Markup, label: str) -> Markup:
+    """Make a region that shows as much of a drawing as fits, with a list of zooms above it."""
+    # What the wheel has zoomed to is the first, and the list's choice then.
+    options = [element("option", "", value="1", hidden=""), element("option", "Fit", value="0")]
+    options += [
+        element("option", f"{each} %", value=each / 100, selected="" if each == _OWN_SIZE else None)
+        for each in _ZOOMS
+    ]
+    select = element("select", *options, onfocus="this.closest('div').onpointerenter?.()")
+    zooms = element("label", "Zoom ", select, quiet_words(_HINT))
+    script = f"{markup.asset('canvas.js')}(this)"
+    window = markup.region(element("div", drawn), label, "dx-canvas")
+    return element("div", zooms, window, onpointerenter=script)
 
 
 def _drawing(

@@ -10,10 +10,9 @@ from dynamo_ext.analysis.placement import place_graph, sets_mode
 from dynamo_ext.formatting import clip, count
 from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import blocks, live
-from dynamo_ext.widgets.graph_drawing.canvas import canvas
 from dynamo_ext.widgets.graph_drawing.folds import fold
 from dynamo_ext.widgets.graph_drawing.nodes import computes, modules_of
-from dynamo_ext.widgets.graph_drawing.svg import MAX_NODES, colours, draw, matches, select
+from dynamo_ext.widgets.graph_drawing.svg import MAX_NODES, canvas, colours, draw, matches, select
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, STYLE, Markup, element, quiet_words
 from dynamo_ext.widgets.live import control, framed, ipywidgets, row

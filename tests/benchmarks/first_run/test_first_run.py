@@ -1,73 +1,12 @@
-"""First and later runs: one cell for real, what is compared, and the page."""
+"""First and later runs: what is compared, and the namespaces that keep runs apart."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
 import torch
 
-from benchmarks.first_run import __main__ as command
-from benchmarks.first_run import table
-from benchmarks.first_run.namespace import Namespace, Ran
-from benchmarks.first_run.row import Facts, First, Later, Row
-from benchmarks.first_run.same import Judge, bound, printed_difference, values
+from benchmarks.first_run.namespace import Namespace
+from benchmarks.first_run.same import Judge, bound, values
 from tests.magics.shell import notebook
-
-NAME = "cosine 10 turns"
-FACTS = Facts(
-    1.0,
-    0.9,
-    0.0,
-    0.5,
-    3,
-    30,
-    1,
-    0.25,
-    ("run: No room.", "lower: a|b."),
-    "It ran.",
-    ("A loop is Python.",),
-)
-
-
-def row(backend: str, first: float, plain: float, tenth: float, difference: str = "") -> Row:
-    later = Later(0.2, plain, tenth, FACTS)
-    return Row(backend, NAME, plain, First(first, difference, FACTS), later)
-
-
-def test_the_page() -> None:
-    rows = [
-        row("eager", 4.05, 0.1, 0.05, "y: 1 of 3 values are off."),
-        row("auto", 41.0, 0.1, 0.2),
-        Row("onnxrt", NAME, 0.02, error="first run: It had no result after 60 s."),
-    ]
-    page = table.page(rows, "Measured with: a machine.")
-    assert "- 2 of 3 first runs were over the budget." in page
-    assert "- 2 of 3 missed the rule for later runs." in page
-    assert "later runs take 2.00 times as long as the plain cell: the geometric mean over" in page
-    assert "- 1 of 3 results differ." in page
-    assert f"| {NAME} | `auto` | 41.00 | 40.1 | 0.10 |  |" in page
-    assert f"| {NAME} | `auto` | 100.0 | 200.0 | 2.00 |  |" in page
-    assert f"| {NAME} | `eager` | y: 1 of 3 values are off. |" in page
-    assert f"| {NAME} | 100.0 | 4.05 | 0.20 | 50.0 | 0.50 | 25% | 3 | differs: y: " in page
-    unfinished = f"| {NAME} | 20.0 | – | – | – | – | – | – | first run: It had no result after 60 s"
-    assert unfinished in page
-    assert "run: No room. lower: a\\|b" in page
-    assert f"- {NAME}, `auto`: It ran. A loop is Python." in page
-    assert "Measured with: a machine." in page
-    assert Row.from_dict(rows[0].to_dict()) == rows[0]
-    assert "Nothing is measured yet." in table.page([], "")
-
-
-def test_budgets_and_the_rule_for_later_runs() -> None:
-    assert [row(name, 20.0, 0.1, 0.1).over_budget for name in ("eager", "tvm", "auto")] == [
-        True, False, False,
-    ]  # fmt: skip
-    assert not row("eager", 4.09, 0.1, 0.1).over_budget
-    slow = [Later(0, plain, tenth).keeps_the_rule for plain, tenth in ((1, 1.09), (1, 1.11))]
-    assert slow == [True, False]
-    assert Later(0, 0.01, 0.039).keeps_the_rule
-    assert not Later(0, 0.01, 0.01, error="KeyError").keeps_the_rule
 
 
 def test_values_of_two_namespaces_are_compared_whatever_they_are() -> None:
@@ -114,25 +53,3 @@ def test_namespaces_do_not_see_one_another() -> None:
         assert torch.equal(one.names["y"], two.names["z"])
         assert "y" not in two.names
         assert two.run("1 / 0").raised == "ZeroDivisionError: division by zero"
-
-
-def test_printed_numbers_may_differ_as_results_may() -> None:
-    def ran(text: str) -> Ran:
-        return Ran(0.0, text, None)
-
-    assert printed_difference(ran("1 0.50001\n"), ran("1 0.50002\n")) == ""
-    assert (
-        printed_difference(ran("1 0.5\n"), ran("1 0.6\n")) == "Number 1: 0.6 where eager gives 0.5."
-    )
-    assert printed_difference(ran("a 1"), ran("b 1")) == "another text is printed."
-
-
-@pytest.mark.sweep
-def test_a_short_one_for_real(tmp_path: Path) -> None:
-    rows, page = tmp_path / "rows.jsonl.gz", tmp_path / "page.md"
-    words = ["--cells", NAME, "--backends", "eager", "--rows", str(rows), "--write", str(page)]
-    assert command.main([*words, "--limit", "100"]) == 0
-    assert f"| {NAME} | " in page.read_text()
-    kept = rows.read_bytes()
-    assert command.main(words) == 0
-    assert rows.read_bytes() == kept

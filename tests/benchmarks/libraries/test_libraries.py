@@ -1,4 +1,4 @@
-"""Models of libraries: what is compared, the page, and what is installed."""
+"""Models of libraries: what is compared, and what a step that goes wrong is called."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 import torch
 
 import dynamo_ext
-from benchmarks.libraries import run, table
+from benchmarks.libraries import run
 from benchmarks.libraries.models import MODELS, Model, Run
-from benchmarks.libraries.run import Row, measure, results
+from benchmarks.libraries.run import measure, results
 
 NET = Run(lambda net, x: {"out": net(x).tanh(), "number": 2}, torch.nn.Linear(3, 2))
 
@@ -64,23 +64,3 @@ def test_a_step_that_goes_wrong_is_named(
     assert row.error.startswith(said)
     assert row.library.startswith("numpy ")
     assert row.graphs == 1
-
-
-def test_the_page() -> None:
-    rows = [
-        Row("onnxrt: GIN", status="right", library="a 1.0", graphs=2, breaks=1, operations=10,
-            in_engine=9, refused=("aten.topk",), seconds=1.25),
-        Row("onnxrt: rk4", "gradients: 3 of 4 values are off", "wrong", "b 2.0", graphs=1, operations=5, in_engine=5,
-            faults=("run: InvalidGraph no",), seconds=0.75),
-        Row("openvino: rk4", "The process was ended by SIGSEGV."),
-    ]  # fmt: skip
-    page = table.page(rows, "Measured with: a machine.")
-    assert "| `onnxrt` | 2 | 1 | 1 | 0 | 0 | 95.0% | 1 | 1 | 1 | 1.0 |" in page
-    assert "| `openvino` | 1 | 0 | 0 | 0 | 1 | – | 0 | 0 | 0 | 0.0 |" in page
-    assert "| GIN | a 1.0 | `onnxrt` | right | 90% | 2 | 1 | 1.2 |" in page
-    assert "| rk4 | `openvino` | died | The process was ended by SIGSEGV. |" in page
-    assert "| rk4 | `onnxrt` | run: InvalidGraph no |" in page
-    assert "| `onnxrt` | `aten.topk` | 1 |" in page
-    assert "Measured with: a machine." in page
-    assert "Nothing." in table.page(rows[:1], "")
-    assert Row.from_dict(rows[1].to_dict()) == rows[1]

@@ -1,12 +1,11 @@
-"""Whole notebooks: how cells are prefixed, what is compared, and the page."""
+"""Whole notebooks: how cells are prefixed, and what is compared."""
 
 from __future__ import annotations
 
 import pytest
 
-from benchmarks.notebooks import __main__ as command
 from benchmarks.notebooks.cells import difference, prefixed, shown
-from benchmarks.notebooks.run import NOTEBOOKS, Row, execute
+from benchmarks.notebooks.run import execute
 
 
 def test_cells_are_prefixed():
@@ -49,22 +48,6 @@ def test_what_a_cell_shows():
 )
 def test_in_what_texts_differ(found, expected, said):
     assert difference(found, expected) == said
-
-
-def test_the_page():
-    name = next(iter(NOTEBOOKS))
-    rows = [
-        Row(f"eager: {name}", plain=4.0, first=18.5, differences=("cell 3: a|b",), slowest="Slow."),
-        Row(f"onnxrt: {name}", plain=4.0, first=18.5, cells=9, under=7, compared=6),
-        Row(f"auto: {name}", error="It had no result after 1 s."),
-    ]
-    page = command.page(rows, "Measured with: a machine.")
-    assert "1 of 2 first runs were over the limit. 1 of 2 put out something else." in page
-    assert "| `eager` | 4.0 | 18.5 | 18.0 | no |" in page
-    assert "| `onnxrt` | 4.0 | 18.5 | 38.0 | yes | 0.0 | 0.0 | 9 | 7 | 6 | 0 |" in page
-    assert f"| {name} | `eager` | cell 3: a\\|b |" in page
-    assert f"| {name} | `auto` | It had no result after 1 s. |" in page
-    assert Row.from_dict(rows[0].to_dict()) == rows[0]
 
 
 @pytest.mark.sweep
