@@ -45,10 +45,7 @@ def operation_table(graph: GraphModule, cell_file: str | None) -> tuple[Operatio
 
 
 def lines_of(graph: GraphModule, file: str) -> tuple[int, int]:
-    """The first and last line of ``file`` with an operation in the graph, or a call that led to one.
-
-    Both are 0 where there is none.
-    """
+    """The first and last line of ``file`` that has, or led to, an operation; 0 where none has."""
     lines = []
     for trace in {node.stack_trace for node in graph.graph.nodes}:
         lines += [found.line for found in from_trace_text(trace, file)[:1] if found.file == file]
