@@ -9,7 +9,6 @@ from torch.fx import GraphModule
 
 from dynamo_ext.backends.engines.tvm import convert
 from dynamo_ext.backends.engines.tvm import target as tvm_target
-from dynamo_ext.backends.engines.tvm.ops.table import CONVERTERS
 from dynamo_ext.backends.engines.tvm.schedule import rules
 from dynamo_ext.backends.support.lending import aligned
 
@@ -27,7 +26,7 @@ class Program:
         tvm = tvm_target.package()
         from tvm import relax
 
-        converted = convert.GraphConverter(graph, CONVERTERS)
+        converted = convert.GraphConverter(graph)
         passes = [
             # A view without readers would count as a reader, and keep apart what could be fused.
             relax.transform.DeadCodeElimination(),
