@@ -23,7 +23,7 @@ from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import Form
 from benchmarks.zoo.model import mapped, tensors
 from dynamo_ext.backends.support import support_cache
-from dynamo_ext.numerics import tolerance
+from dynamo_ext.numerics import verdict
 
 if TYPE_CHECKING:
     import argparse
@@ -66,7 +66,7 @@ def measure(pair: str, given: argparse.Namespace) -> Row:
             found = model(*args, **kwargs)
             seconds.append(time.perf_counter() - wall)
             processor.append(time.process_time() - used)
-            wrong = tolerance.disagreement(tensors(found), tensors(expected), torch.float32)
+            wrong = verdict.disagreement(tensors(found), tensors(expected))
             if wrong:
                 return Row(pair, error=wrong)
         # Else they would be written at the end of the process, when the folder is gone.

@@ -17,7 +17,7 @@ from benchmarks.architectures.make import Made, build, results
 from benchmarks.architectures.shrink import Recipe
 from benchmarks.engine_facts import EngineRow, engine_facts
 from benchmarks.zoo.model import SEED, mapped
-from dynamo_ext.numerics import tolerance
+from dynamo_ext.numerics import verdict
 
 STEPS = ("first call", "other input", "other batch size", "changed weights")
 
@@ -96,6 +96,6 @@ def _unsure(
     for seed in range(_SHAKES):
         moved = copy.deepcopy(model)
         _move(moved, eps, seed)
-        if tolerance.disagreement(results(moved, mapped(given, float64.rounded(seed))), expected):
+        if verdict.disagreement(results(moved, mapped(given, float64.rounded(seed))), expected):
             return True
     return False

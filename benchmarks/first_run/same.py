@@ -121,8 +121,11 @@ def printed_difference(plain: Ran, other: Ran) -> str:
     (found, text), (expected, plain_text) = (
         numbers_and_words(ran.printed) for ran in (other, plain)
     )
-    wrong = tolerance.disagreement(found, expected, torch.float32, what="Number")
-    return wrong or ("" if text == plain_text else "another text is printed.")
+    if len(found) != len(expected) or text != plain_text:
+        return "another text is printed."
+    pairs = enumerate(zip(found, expected, strict=True))
+    wrong = ((place, tolerance.difference(*pair, torch.float32)) for place, pair in pairs)
+    return next((f"Number {place}: {said}" for place, said in wrong if said), "")
 
 
 def numbers_and_words(text: str) -> tuple[list[float], str]:

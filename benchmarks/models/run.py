@@ -18,7 +18,7 @@ from benchmarks.zoo.form import Form
 from benchmarks.zoo.model import Built, mapped, tensors
 from benchmarks.zoo.training import learnt, unlearnt
 from dynamo_ext.backends import registry
-from dynamo_ext.numerics import tolerance
+from dynamo_ext.numerics import tolerance, verdict
 
 if TYPE_CHECKING:
     import argparse
@@ -74,7 +74,7 @@ def _measured(name: str, backend: str, dtype: str, *, form: Form) -> dict[str, A
         with cuts.watched():
             found = _called(built.module, compiled, calls)
     pairs = list(zip(map(tensors, found), map(tensors, expected), strict=True))
-    wrong = next(filter(None, (tolerance.disagreement(*pair) for pair in pairs)), "")
+    wrong = next(filter(None, (verdict.disagreement(*pair) for pair in pairs)), "")
     row: dict[str, Any] = {"status": "wrong" if wrong else "right", "reason": wrong}
     row.update(_facts(compiled.report(), cuts.switches()))
     absolute, relative = _errors(pairs)

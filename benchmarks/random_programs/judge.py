@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from benchmarks.zoo.model import tensors
-from dynamo_ext.numerics import tolerance, verdict
+from dynamo_ext.numerics import verdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -143,7 +143,7 @@ def _errors_differ(found: Seen, expected: Seen) -> tuple[str, str]:
     if not isinstance(mine, type(theirs)):
         kinds = f"{type(mine).__name__} where eager raises {type(theirs).__name__}"
         return "exception", f"{kinds}: {_line(theirs)}"
-    wrong = tolerance.disagreement(found.inputs, expected.inputs)
+    wrong = verdict.disagreement(found.inputs, expected.inputs)
     return ("inputs, raising", wrong) if wrong else ("", "")
 
 

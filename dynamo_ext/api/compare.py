@@ -236,7 +236,8 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
         raise OptionError(message, "Leave out isolate, executor and dtype, or the callables.")
     measured: Callable[[], Comparison]
     if isolate or executor is not None:
-        from dynamo_ext.measure.remote.compare import FunctionTask, compare_apart
+        from dynamo_ext.measure.remote.compare import compare_apart
+        from dynamo_ext.measure.remote.tasks import FunctionTask
 
         task = FunctionTask(target, tuple(args), dict(kwargs or {}))
         measured = partial(compare_apart, task, listed, settings, executor)

@@ -11,7 +11,7 @@ import json
 import statistics
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 from dynamo_ext.backends.disk_cache import Table, device_model
 from dynamo_ext.errors import RecordFormatError
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     import torch
-
-FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -76,8 +74,8 @@ class Entry:
 
 @dataclass(frozen=True)
 class _Export:
-    format: int
-    contests: list[Any]
+    format: Literal[1]
+    contests: list[Entry]
 
 
 class Store(Table):
@@ -113,8 +111,8 @@ class Store(Table):
 
     def export(self, path: Path) -> int:
         """Write every race to a JSON file; how many there are."""
-        entries = [dataclasses.asdict(entry) for entry in self.all()]
-        text = json.dumps({"format": FORMAT, "contests": entries}, indent=1)
+        entries = self.all()
+        text = json.dumps(dataclasses.asdict(_Export(1, entries)), indent=1)
         path.write_text(text, encoding="utf-8")
         return len(entries)
 
@@ -125,7 +123,7 @@ class Store(Table):
         """
         remedy = "Give a file that %dynamo cache export wrote."
         try:
-            record = checked(_Export, plain(path.read_bytes()))
+            entries = checked(_Export, plain(path.read_bytes())).contests
         except FileNotFoundError:
             message = f"There is no file {path}."
             raise RecordFormatError(message, remedy) from None
@@ -133,15 +131,7 @@ class Store(Table):
             message = f"{path} cannot be read: {(error.strerror or type(error).__name__).lower()}."
             raise RecordFormatError(message, remedy) from None
         except RecordFormatError:
-            message = f"{path} is not an export of races."
-            raise RecordFormatError(message, remedy) from None
-        if record.format != FORMAT:
-            message = f"{path} has format {record.format}; this version reads {FORMAT}."
-            raise RecordFormatError(message, "Export it again with this version.")
-        try:
-            entries = [checked(Entry, each) for each in record.contests]
-        except RecordFormatError:
-            message = f"{path} has a race that this version cannot read."
+            message = f"{path} is not an export of races that this version can read."
             raise RecordFormatError(message, remedy) from None
         for entry in entries:
             self.remember(entry.graph, entry.place, entry.contest, entry.made)

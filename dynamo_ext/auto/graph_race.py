@@ -73,7 +73,7 @@ def _call(variant: Callable[..., Any], args: Sequence[Any]) -> Callable[[], dict
     """One call as the user's code makes it: with its backward pass where one follows."""
     if not torch.is_grad_enabled():
         return lambda: {"outputs": variant(*args)}
-    args = list(map(_without_history, args))
+    args = list(map(multi_backend.without_history, args))
     leaves = [a for a in args if isinstance(a, torch.Tensor) and a.requires_grad]
     if not leaves:
         return lambda: {"outputs": variant(*args)}
@@ -88,16 +88,6 @@ def _call(variant: Callable[..., Any], args: Sequence[Any]) -> Callable[[], dict
         return {"outputs": outputs, "gradients": found}
 
     return both
-
-
-def _without_history(value: Any) -> Any:
-    """The same memory as a leaf: a backward pass must not go on into what the user computed before.
-
-    It would free that graph: one input may have been computed from another.
-    """
-    if isinstance(value, torch.Tensor) and value.grad_fn is not None:
-        return value.detach().requires_grad_()
-    return value
 
 
 def _judge(

@@ -48,7 +48,8 @@ def compare_cell(
     cell = CodeBlock(title, program.filename, 1, text.source)
     executor = executor_of(arguments.executor, namespace) if arguments.executor else None
     if settings.isolate or executor is not None:
-        from dynamo_ext.measure.remote.compare import CellTask, compare_apart
+        from dynamo_ext.measure.remote.compare import compare_apart
+        from dynamo_ext.measure.remote.tasks import CellTask
 
         task = CellTask.of(program, namespace, title, cell)
         return ComparisonResult(compare_apart(task, candidates, settings, executor))

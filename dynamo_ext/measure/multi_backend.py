@@ -230,3 +230,13 @@ def graph_candidates(
         GraphCandidate(name, found[0].call, outcome="failed", reason=one_line(error))
         for name, error in switch.errors.items()
     ]
+
+
+def without_history(value: Any) -> Any:
+    """The same memory as a leaf: a backward pass must not go on into what the user computed before.
+
+    It would free that graph: one input may have been computed from another.
+    """
+    if isinstance(value, torch.Tensor) and value.grad_fn is not None:
+        return value.detach().requires_grad_()
+    return value

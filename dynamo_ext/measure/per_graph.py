@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 import torch
 
@@ -19,6 +19,7 @@ from dynamo_ext.measure.multi_backend import (
     graph_candidates,
     runs_in_engine,
     winner_of,
+    without_history,
 )
 from dynamo_ext.measure.progress import Board
 from dynamo_ext.measure.settings import Settings
@@ -88,7 +89,7 @@ def race_graphs(
 
 
 def _graph(switch: MultiBackendGraph, plan: Plan, settings: Settings) -> GraphComparison:
-    inputs = tuple(_own(value) for value in switch.inputs or ())
+    inputs = tuple(map(without_history, switch.inputs or ()))
     tensors = [*inputs, *held_tensors(switch.graph)]
     snapshot = Snapshot({"tensors": tensors})
     candidates = graph_candidates(switch, lambda variant: lambda: {"result": variant(*inputs)})
@@ -154,12 +155,3 @@ def _gain(graph: GraphComparison) -> float:
     eager = next((t.timing for t in graph.times if t.backend == EAGER), None)
     best = next((t.speedup for t in graph.times if t.backend == graph.fastest), None)
     return eager.median * (1 - 1 / best.ratio) if eager and best else 0.0
-
-
-def _own(value: Any) -> Any:
-    """An input that outlives the run it came from; weights stay themselves."""
-    if not isinstance(value, torch.Tensor) or isinstance(value, torch.nn.Parameter):
-        return value
-    if value.is_leaf and not value.requires_grad:
-        return value
-    return value.detach().requires_grad_(value.requires_grad)

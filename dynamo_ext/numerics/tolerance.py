@@ -10,8 +10,6 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import torch
 
 
@@ -43,30 +41,13 @@ def tolerance(dtype: torch.dtype) -> Tolerance:
     return _TOLERANCES.get(str(dtype).removeprefix("torch."), _EXACT)
 
 
-def disagreement(
-    found: Sequence[Any],
-    expected: Sequence[Any],
-    numbers: torch.dtype | None = None,
-    *,
-    what: str = "Output",
-) -> str:
-    """What is wrong with an engine's outputs, as one sentence; empty where nothing is.
-
-    ``found`` and ``expected`` are the engine's and eager's, in order: tensors of any shape, numbers
-    or ``None``. ``numbers`` is the dtype of the tensors that floating numbers were read from;
-    without it they must be equal. The sentence names the output (``what`` it is, and its place) and
-    what differs: number, kind, dtype, device, shape, NaN or values.
-    """
-    if len(found) != len(expected):
-        return f"{len(found)} outputs came where {len(expected)} were expected."
-    for position, (got, want) in enumerate(zip(found, expected, strict=True)):
-        if wrong := difference(got, want, numbers):
-            return f"{what} {position}: {wrong}"
-    return ""
-
-
 def difference(got: Any, want: Any, numbers: torch.dtype | None = None) -> str:
-    """As ``disagreement``, for one output, which is not named."""
+    """What is wrong with an engine's output, as one sentence; empty where nothing is.
+
+    ``got`` and ``want`` are the engine's and eager's: tensors of any shape, numbers or ``None``.
+    ``numbers`` is the dtype of the tensors that floating numbers were read from; without it they
+    must be equal. The sentence says what differs: kind, dtype, device, shape, NaN or values.
+    """
     import torch
 
     if not isinstance(want, torch.Tensor):

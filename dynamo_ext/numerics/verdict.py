@@ -47,7 +47,7 @@ class Allowance:
 def disagreement(
     found: Sequence[Any],
     eager: Sequence[Any],
-    exact: Callable[[], Sequence[Any]],
+    exact: Callable[[], Sequence[Any]] = tuple[Any, ...],
     precision: str = FULL,
     *,
     names: Sequence[str] = (),
@@ -55,7 +55,8 @@ def disagreement(
     """What is wrong with the first of several results that is not right, as one sentence.
 
     ``found`` and ``eager`` are tensors of any shape, numbers or ``None``, in their order. ``exact``
-    gives the same at a higher precision, for as many as there are; it is called where it decides.
+    gives the same at a higher precision, for as many as there are, by default for none; it is
+    called where it decides.
     ``names`` are those of the results, ``Output 0`` and so on where none are given.
     """
     if len(found) != len(eager):

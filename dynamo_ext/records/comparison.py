@@ -151,8 +151,7 @@ class CandidateResult:
     call above what was there before it, ``None`` where it cannot be read. ``precision`` is
     what the backend was asked to compute in, or what those compute in that ``auto`` has chosen
     (``bf16+float32``), and ``lowered`` how many operations of products of a run are computed in a
-    lower one, where this is known. ``ended`` says that its process
-    died or had to be stopped.
+    lower one, where this is known.
     """
 
     name: str
@@ -176,7 +175,6 @@ class CandidateResult:
     precision: str = ""
     lowered: float | None = None
     worker: str = ""
-    ended: bool = False
     report: Report | None = None
 
 

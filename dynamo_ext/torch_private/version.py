@@ -51,9 +51,9 @@ _HOME = Path(__file__).parents[1]
 _ENGINES = "dynamo_ext.backends.engines."
 
 
-def require(feature: str = CORE) -> None:
-    """Raise ``UnsupportedTorchError`` where this torch lacks a name that a feature uses."""
-    if reason := reason_without(feature):
+def require() -> None:
+    """Raise ``UnsupportedTorchError`` where this torch lacks a name that capturing code uses."""
+    if reason := reason_without(CORE):
         raise UnsupportedTorchError(reason, REMEDY)
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from dynamo_ext.numerics import higher_precision, tolerance, verdict
+from dynamo_ext.numerics import higher_precision, verdict
 
 LAYERS, GAIN = 12, 1.5
 
@@ -44,7 +44,7 @@ def test_an_engine_that_is_nearer_to_the_exact_result_than_eager_is_right(
 ) -> None:
     graph, args = traced(dtype)
     expected, found = graph(*args), (nearer(graph, args),)
-    if not tolerance.disagreement(found, expected):
+    if not verdict.disagreement(found, expected):
         pytest.skip("eager is as exact as the engine on this processor")
     assert as_good_as_eager(graph, args, found, expected)
 
@@ -54,7 +54,7 @@ def test_a_wrong_result_stays_wrong(dtype: torch.dtype) -> None:
     graph, args = traced(dtype)
     expected = graph(*args)
     for wrong in (expected[0] * 1.5, expected[0].roll(1), torch.full_like(expected[0], torch.nan)):
-        assert tolerance.disagreement((wrong,), expected)
+        assert verdict.disagreement((wrong,), expected)
         assert not as_good_as_eager(graph, args, (wrong,), expected)
 
 

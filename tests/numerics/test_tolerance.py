@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from dynamo_ext.numerics.tolerance import disagreement
+from dynamo_ext.numerics.verdict import disagreement
 
 pytestmark = pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
 

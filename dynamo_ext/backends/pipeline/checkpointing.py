@@ -5,14 +5,12 @@ alone, since AOTAutograd's partitioner sees to it. Run in eager, it would draw a
 in the backward pass, and refuse a batch norm that counts its batches.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from torch.fx import GraphModule
 from torch.utils.checkpoint import checkpoint
 
 from dynamo_ext.torch_private import fx_nodes
-from dynamo_ext.torch_private.entered_modes import forward_of
 
 
 def keep_random_state(graph: GraphModule) -> None:
@@ -23,13 +21,6 @@ def keep_random_state(graph: GraphModule) -> None:
         node.target = checkpointed
     if found:
         graph.recompile()
-
-
-def as_captured(graph: GraphModule) -> Callable[..., Any]:
-    """What runs a captured graph in eager."""
-    keep_random_state(graph)
-    forward: Callable[..., Any] = forward_of(graph)
-    return forward
 
 
 def checkpointed(body: GraphModule, *args: Any, **kwargs: Any) -> Any:

@@ -23,7 +23,7 @@ from dynamo_ext.backends.support.single_op import (
     tensor_inputs,
 )
 from dynamo_ext.interruptions import pass_on
-from dynamo_ext.numerics import tolerance
+from dynamo_ext.numerics import verdict
 
 Lower = Callable[[LoweringRequest], Lowered]
 Plan = Iterator[tuple[str, list[torch.Tensor]]]
@@ -104,7 +104,7 @@ def disagreement(node: Node, lower: Lower, engine: str, *, strict: bool = False)
             wrong = _wrong(graph, run, data, expected)
             if wrong:
                 return f"{engine} gives something else on {name} values: {wrong}"
-            if tolerance.disagreement(data, kept):
+            if verdict.disagreement(data, kept):
                 return f"{engine} changes its inputs."
         if run is None:
             message = "No data were found to try it on."

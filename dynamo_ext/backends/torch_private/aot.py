@@ -34,7 +34,7 @@ def aot_compile(
 
     compiler = aot_autograd(
         fw_compiler=lambda graph, _: stage(graph, "forward"),
-        bw_compiler=lambda graph, _: stage(_without_zeros(_without_draws(graph)), "backward"),
+        bw_compiler=lambda graph, _: stage(_without_zeros(without_unused_draws(graph)), "backward"),
         inference_compiler=lambda graph, _: stage(graph, "inference"),
         decompositions=decompositions,
     )
@@ -42,10 +42,10 @@ def aot_compile(
         return finished(compiler(graph, inputs))
 
 
-def _without_draws(backward: GraphModule) -> GraphModule:
+def without_unused_draws(backward: GraphModule) -> GraphModule:
     """Draw no random numbers a second time that the backward pass does not use.
 
-    Outside of Dynamo, the partitioner copies draws of the forward pass into it, and leaves them.
+    The partitioner copies draws of the forward pass into it, and leaves them (2.13.0).
     """
     if backward.graph.eliminate_dead_code(lambda node: node.is_impure(impure_random=False)):
         backward.recompile()

@@ -101,6 +101,9 @@ BACKWARD = (
     "gelu_backward.default",
     "nll_loss_forward.default",
     "nll_loss_backward.default",
+    "nll_loss2d_forward.default",
+    "nll_loss2d_backward.default",
+    "threshold_backward.default",
 )
 """Operators of training, most of them of backward graphs, that no engine has or has right."""
 

@@ -18,7 +18,7 @@ from torch.fx import GraphModule
 from dynamo_ext.backends import effects, journal
 from dynamo_ext.backends.base import CompilerFn
 from dynamo_ext.backends.pipeline.calls.graph_call import GraphCall
-from dynamo_ext.backends.pipeline.checkpointing import as_captured
+from dynamo_ext.backends.pipeline.checkpointing import keep_random_state
 from dynamo_ext.capture.code.block import FinishedError, block_of
 from dynamo_ext.capture.events import capture_disabled
 from dynamo_ext.capture.events.graphs import lines_of, operation_table
@@ -35,6 +35,7 @@ from dynamo_ext.capture.listen.run_log import FrameEntry, GraphEntry
 from dynamo_ext.capture.torch_private import active_modes, code_cache, compile_metrics, frame_eval
 from dynamo_ext.formatting import count
 from dynamo_ext.interruptions import raise_at
+from dynamo_ext.torch_private.entered_modes import forward_of
 
 _OUTER_FRAMES = 12
 
@@ -98,7 +99,8 @@ class RecordedCompiler:
         journal.current().add_fallback(
             "unsupported", "graph", message=double_backward.MESSAGE, remedy=double_backward.REMEDY
         )
-        return as_captured(graph)
+        keep_random_state(graph)
+        return forward_of(graph)
 
 
 def _recorded(

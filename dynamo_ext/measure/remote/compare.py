@@ -20,12 +20,10 @@ from dynamo_ext.measure.progress import Board, announce
 from dynamo_ext.measure.remote.executor import carry
 from dynamo_ext.measure.remote.isolated_process import START_SECONDS, measure_alone
 from dynamo_ext.measure.remote.serialization import pack, sent, why_not
-from dynamo_ext.measure.remote.tasks import REMEDY, CellTask, FunctionTask, Task
+from dynamo_ext.measure.remote.tasks import REMEDY, Task
 from dynamo_ext.measure.remote.worker import Answer
 from dynamo_ext.measure.settings import Settings
 from dynamo_ext.records.comparison import CandidateResult, Comparison, GraphComparison, Outcome
-
-__all__ = ["CellTask", "FunctionTask", "compare_apart"]
 
 
 def compare_apart(
@@ -230,7 +228,6 @@ def _row(candidate: Candidate, answer: Answer | None) -> CandidateResult:
         remedy=answer.remedy,
         options=candidate.options,
         worker=answer.worker,
-        ended=answer.ended,
     )
 
 

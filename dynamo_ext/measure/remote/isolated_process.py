@@ -66,10 +66,10 @@ def measure_alone(packed: bytes, seconds: float) -> Answer:
 def _failure(error: BaseException, processes: list[BaseProcess], faults: Path) -> Answer:
     """What a process came to that gave no answer; an interrupt is raised again."""
     if isinstance(error, BrokenExecutor):
-        return Answer(None, *_death(processes, faults), ended=True)
+        return Answer(None, *_death(processes, faults))
     if isinstance(error, TimeoutError):
         remedy = "If it only takes long to compile, give it a larger first_run."
-        return Answer(None, str(error), remedy, ended=True)
+        return Answer(None, str(error), remedy)
     if isinstance(error, Exception):
         # Torch may not even be imported there.
         return Answer(None, f"Its process could not measure: {one_line(error)}.")

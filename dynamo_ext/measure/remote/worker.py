@@ -28,8 +28,7 @@ class Answer:
 
     Where the code itself raised, ``trace`` is its traceback, ``raised`` the pickled exception (if
     it can be pickled) and ``missing`` the name that a ``NameError`` is about. ``stopped`` says that
-    nothing is wrong, it was only not its turn; ``ended`` that the process died or had to be
-    stopped.
+    nothing is wrong, it was only not its turn.
     """
 
     record: Comparison | None = None
@@ -40,7 +39,6 @@ class Answer:
     trace: str = ""
     missing: str = ""
     stopped: bool = False
-    ended: bool = False
 
     @property
     def rows(self) -> list[CandidateResult]:

@@ -18,7 +18,7 @@ from torch import nn
 
 from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends import registry
-from dynamo_ext.numerics import tolerance
+from dynamo_ext.numerics import verdict
 
 WORK = 400
 """Side of the matrices whose product is timed."""
@@ -75,7 +75,7 @@ def main(names: list[str]) -> dict[str, Any]:
                     compiled[name] = _journalled(module, name, journal)
                     rows[name] = {"journal": journal}
                 found = [compiled[name](x) for _ in range(3)]
-                wrong = [tolerance.disagreement([each], [expected]) for each in found]
+                wrong = [verdict.disagreement([each], [expected]) for each in found]
                 row = rows[name]
                 row.setdefault("wrong", []).extend(filter(None, wrong))
                 row.setdefault("new threads", tasks() - started)

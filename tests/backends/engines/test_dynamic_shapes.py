@@ -13,7 +13,7 @@ import dynamo_ext
 from benchmarks.backends import ENGINES
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.pipeline.calls import shape_limit
-from dynamo_ext.numerics import tolerance
+from dynamo_ext.numerics import verdict
 from tests.needs import needs_backend
 
 Harness = Any
@@ -68,7 +68,7 @@ def ran_in_engine(harness: Harness) -> bool:
 
 def agree(compiled: Any, module: Any, shape: tuple[int, ...], size: int) -> None:
     x = torch.randn(size, *shape)
-    assert tolerance.disagreement([compiled(x)], [module(x)]) == "", size
+    assert verdict.disagreement([compiled(x)], [module(x)]) == "", size
 
 
 # torch's own convolution tells batches under 16 from the rest, whatever the backend.
@@ -140,7 +140,7 @@ def test_two_sizes_change_at_once(harness: Harness, backend: Any) -> None:
     compiled = harness.compile(module, backend)
     for batch, time in ((2, 3), (4, 5), (3, 7), (2, 3)):
         x = torch.randn(batch, time, 8)
-        assert tolerance.disagreement([compiled(x)], [module(x)]) == ""
+        assert verdict.disagreement([compiled(x)], [module(x)]) == ""
     assert ran_in_engine(harness)
     assert graphs() <= 3
 
@@ -156,7 +156,7 @@ def test_sizes_change_in_training(harness: Harness, backend: Any) -> None:
             call(x).square().mean().backward()
         pairs = zip(module.parameters(), twin.parameters(), strict=True)
         for mine, theirs in pairs:
-            assert tolerance.disagreement([mine.grad], [theirs.grad]) == ""
+            assert verdict.disagreement([mine.grad], [theirs.grad]) == ""
     assert graphs() <= 2
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from dynamo_ext.backends import registry
-from dynamo_ext.numerics import tolerance
+from dynamo_ext.numerics import verdict
 from tests.needs import needs_backend
 
 Harness = Any
@@ -86,7 +86,7 @@ def test_gradients_and_ten_steps_are_eagers(harness: Harness, backend: Any, name
         gradients = [parameter.grad for parameter in each.parameters()]
         results.append([output, x.grad, *gradients, *each.buffers()])
         x.grad = None
-    assert tolerance.disagreement(*results) == ""
+    assert verdict.disagreement(*results) == ""
     assert {stage for stage in harness.stages if stage != "unsupported"} == set()
     ran = {p.name.split("_")[0] for p in harness.journal.partitions.values() if p.engine != "eager"}
     assert ran == {"forward", "backward"}
@@ -106,14 +106,14 @@ def test_weights_are_never_stale(harness: Harness, backend: Any, name: str) -> N
     def agrees() -> torch.Tensor:
         with torch.no_grad():
             found, expected = compiled(x), module(x)
-        assert tolerance.disagreement([found], [expected]) == ""
+        assert verdict.disagreement([found], [expected]) == ""
         return found
 
     start = agrees()
     # A first step creates the optimizer's state, a second one changes weights that are trusted.
     for _ in range(2):
         stepped(module, module, x, 2)
-        assert tolerance.disagreement([agrees()], [start]) != ""
+        assert verdict.disagreement([agrees()], [start]) != ""
     module.load_state_dict(before)
     assert torch.allclose(agrees(), start, atol=1e-5)
     with torch.no_grad():
@@ -123,7 +123,7 @@ def test_weights_are_never_stale(harness: Harness, backend: Any, name: str) -> N
     for parameter in module.parameters():
         parameter.data = parameter.data * 3 + 0.1
     agrees()
-    assert tolerance.disagreement([agrees()], [start]) != ""
+    assert verdict.disagreement([agrees()], [start]) != ""
     assert {stage for stage in harness.stages if stage != "unsupported"} == set()
 
 
@@ -139,4 +139,4 @@ def test_training_and_inference_take_turns(harness: Harness, backend: Any) -> No
         module.eval()
         twin.eval()
         with torch.no_grad():
-            assert tolerance.disagreement([compiled(x)], [twin(x)]) == ""
+            assert verdict.disagreement([compiled(x)], [twin(x)]) == ""

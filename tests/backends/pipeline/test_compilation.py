@@ -16,7 +16,7 @@ from dynamo_ext.backends.base import StayEager
 from dynamo_ext.backends.pipeline.calls import shape_limit
 from dynamo_ext.backends.pipeline.calls.graph_call import RUN_FAILURES
 from dynamo_ext.errors import FallbackWarning
-from dynamo_ext.numerics import tolerance
+from dynamo_ext.numerics import verdict
 
 
 def fn(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -159,7 +159,7 @@ def test_in_low_precision_an_engine_may_be_nearer_to_the_truth_than_eager(
     better = x.float()
     for _ in range(12):
         better = torch.tanh(better @ weight.float()) * 1.5
-    assert tolerance.disagreement([better.bfloat16()], [deep(x)])
+    assert verdict.disagreement([better.bfloat16()], [deep(x)])
     scripted.change = lambda _: [better.bfloat16()]
     compiled = harness.compile(deep, scripted)
     for _ in range(2):

@@ -23,8 +23,9 @@ from dynamo_ext.errors import OptionError
 from dynamo_ext.measure.candidates import candidates_of
 from dynamo_ext.measure.progress import reporting_to
 from dynamo_ext.measure.remote import isolated_process, serialization, worker
-from dynamo_ext.measure.remote.compare import FunctionTask, compare_apart
+from dynamo_ext.measure.remote.compare import compare_apart
 from dynamo_ext.measure.remote.isolated_process import ending
+from dynamo_ext.measure.remote.tasks import FunctionTask
 from dynamo_ext.measure.settings import Settings
 from tests.capture.live import live
 from tests.magics.shell import interruptible

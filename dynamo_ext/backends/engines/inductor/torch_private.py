@@ -7,8 +7,11 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from dynamo_ext.backends import effects
-from dynamo_ext.backends.torch_private.aot import donate_nothing, finished
+from dynamo_ext.backends.torch_private.aot import (
+    donate_nothing,
+    finished,
+    without_unused_draws,
+)
 from dynamo_ext.backends.torch_private.decompositions import refuse_wrong_cuts
 
 
@@ -31,7 +34,7 @@ def inductor_compile(
         def compile_inner(graph: GraphModule, *rest: Any, **facts: Any) -> Any:
             donate_nothing()
             if facts.get("is_backward"):
-                _draw_nothing_unused(graph)
+                without_unused_draws(graph)
             return compile_fx_inner(graph, *rest, **facts)
 
         # The backward pass is compiled later, when it is first called.
@@ -39,13 +42,3 @@ def inductor_compile(
         inner = config.patch(cache_key_tag=config.cache_key_tag)(compile_inner)
         compiled: Any = compile_fx(graph, inputs, inner, config_patches=patches)
     return finished(compiled)
-
-
-def _draw_nothing_unused(backward: GraphModule) -> None:
-    """Leave out draws of the forward pass whose numbers its backward pass does not use.
-
-    With eager's random numbers, AOTAutograd keeps both (2.13.0): ``bernoulli`` of a gradient.
-    """
-    for node in reversed(backward.graph.nodes):
-        if not node.users and effects.of_node(node).draws:
-            backward.graph.erase_node(node)

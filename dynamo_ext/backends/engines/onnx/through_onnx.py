@@ -28,16 +28,12 @@ class ThroughOnnx(TriedBackend):
     cut_up: Sequence[str] = (
         # torch.onnx's batch norm gives the running variance without Bessel's correction.
         *BACKWARD,
-        # As with nll_loss, it makes up the total weight, by which the backward graph divides.
-        "nll_loss2d_forward.default",
         # It takes the logarithm of a sum of exponentials, which overflow.
         "logaddexp.default",
         "logaddexp2.default",
         # It multiplies what a beta of zero must not let count: uninitialised memory, often.
         "baddbmm.default",
         # Operators, most of them of backward graphs, that torch.onnx does not know.
-        "nll_loss2d_backward.default",
-        "threshold_backward.default",
         "embedding_dense_backward.default",
         "squeeze.dims",
         "var.correction",

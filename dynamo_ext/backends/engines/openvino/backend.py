@@ -62,10 +62,7 @@ class OpenVinoBackend(TriedBackend):
     )
     cut_up = (
         *decompositions.BACKWARD,
-        # Operators, most of them of backward graphs, that the frontend does not know.
-        "threshold_backward.default",
-        "nll_loss2d_forward.default",
-        "nll_loss2d_backward.default",
+        # The frontend does not know them.
         "var.correction",
         "var_mean.correction",
     )

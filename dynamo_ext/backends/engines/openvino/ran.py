@@ -1,7 +1,6 @@
 """What OpenVINO ran in which precision, as the compiled model itself says."""
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from torch.fx import GraphModule, map_arg
@@ -32,7 +31,7 @@ def lowered_operations(
     asked: Mapping[str, int],
     compiled_model: Any,
     precision: str,
-    normed: Mapping[str, str] = MappingProxyType({}),
+    normed: Mapping[str, str],
 ) -> int:
     """How many operations of the products that were asked for run in a precision.
 

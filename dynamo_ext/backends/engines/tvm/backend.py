@@ -20,7 +20,7 @@ from dynamo_ext.backends.base import (
     unavailable,
 )
 from dynamo_ext.backends.engines.tvm import session, target
-from dynamo_ext.backends.engines.tvm.ops import table
+from dynamo_ext.backends.engines.tvm.ops import CONVERTERS
 from dynamo_ext.backends.engines.tvm.tuning import search
 from dynamo_ext.backends.support.tensor_limits import INTEGERS, TensorLimits
 from dynamo_ext.backends.support.tried_backend import TriedBackend
@@ -82,7 +82,7 @@ class TvmBackend(TriedBackend):
         """Why a node cannot be given to TVM, as far as shows without trying; or nothing."""
         name = str(node.target)
         # What depends on no tensor is computed beforehand, by torch.
-        if node.all_input_nodes and name not in table.CONVERTERS:
+        if node.all_input_nodes and name not in CONVERTERS:
             return f"There is no converter to TVM for {node.target}."
         return _LIMITS.unsupported_reason(node)
 

@@ -7,7 +7,7 @@ mixed operands), and what they make of ``exp`` and ``softmax`` does not vectoris
 """
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import torch
@@ -60,18 +60,16 @@ class GraphConverter:
     """A graph on its way to Relax.
 
     ``graph`` takes placeholders and gives a tuple of tensors; constants are ``get_attr`` nodes.
-    Every node has its value in ``meta["val"]``, of fixed sizes. ``converters`` maps operators
-    (``aten.add.Tensor``) to what converts them.
+    Every node has its value in ``meta["val"]``, of fixed sizes.
 
     The ``main`` of ``module``, a ``tvm.IRModule``, takes the placeholders and gives the graph's
     outputs, which may share memory.
     """
 
-    def __init__(self, graph: GraphModule, converters: Mapping[str, Converter]) -> None:
+    def __init__(self, graph: GraphModule) -> None:
         from tvm import relax
 
         self._relax = relax
-        self._converters = converters
         self._values: dict[Node, Any] = {}
         self._constants: dict[Node, Any] = {}
         self._emitted: dict[int, tuple[torch.Tensor, Any]] = {}
@@ -112,7 +110,7 @@ class GraphConverter:
             found[node] = found[source][node.args[1]]
         elif all(source in self._constants for source in node.all_input_nodes):
             self._constants[node] = self._computed(node)
-        elif converter := self._converters.get(str(node.target)):
+        elif converter := CONVERTERS.get(str(node.target)):
             self._values[node] = converter(Operation(self, node))
         else:
             message = f"There is no converter for {node.target}."
@@ -250,10 +248,6 @@ class Operation:
         """Raise the error that says why it is not converted."""
         message = f"The converter to TVM does not take it: {what}."
         raise LoweringError(message)
-
-    def results_read(self) -> set[Any]:
-        """Positions of the results that are read, of an operator with several."""
-        return {user.args[1] for user in self.node.users}
 
     def compute(self, formula: Callable[..., Any], *sources: Any) -> Any:
         """The result, of which each element is ``formula(*tensors, index)``."""

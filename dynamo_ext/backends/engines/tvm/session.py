@@ -9,7 +9,6 @@ from torch.fx import GraphModule
 
 from dynamo_ext.backends.engines.tvm import convert
 from dynamo_ext.backends.engines.tvm import target as tvm_target
-from dynamo_ext.backends.engines.tvm.ops.table import CONVERTERS
 from dynamo_ext.backends.engines.tvm.schedule import rules
 from dynamo_ext.backends.support.lending import aligned
 
@@ -27,7 +26,7 @@ class Program:
         tvm = tvm_target.package()
         from tvm import relax
 
-        converted = convert.GraphConverter(graph, CONVERTERS)
+        converted = convert.GraphConverter(graph)
         passes = [
             # A view without readers would count as a reader, and keep apart what could be fused.
             relax.transform.DeadCodeElimination(),
@@ -75,10 +74,6 @@ class Program:
         return made
 
 
-def _by_rule(program: Program) -> Any:
-    return program.built(rules.schedule)
-
-
 class Session:
     """A partition in TVM: ``run(*inputs)`` gives a list of tensors.
 
@@ -87,17 +82,19 @@ class Session:
     ``build`` gives a ``Program``'s virtual machine, whose schedules are made by rule by default.
     """
 
-    def __init__(self, graph: GraphModule, build: Callable[[Program], Any] = _by_rule) -> None:
+    def __init__(
+        self,
+        graph: GraphModule,
+        build: Callable[[Program], Any] = lambda program: program.built(rules.schedule),
+    ) -> None:
         with _LOCK:
             program = Program(graph)
             self._vm = build(program)
         self._call = self._vm["main"]
-        self._from_dlpack = torch.from_dlpack
 
     def run(self, *inputs: Any) -> list[Any]:
         """Run the program on torch's memory."""
         held = [aligned(value) for value in inputs]
         with _LOCK:
             returned = self._call(*held)
-        take = self._from_dlpack
-        return [take(each) for each in returned]
+        return [torch.from_dlpack(each) for each in returned]

@@ -85,9 +85,9 @@ class XlaBackend(TriedBackend):
         denied = table.denied_reason(node.target)
         if denied:
             return denied
-        devices = {tensor.device.type for tensor in tensors(node)}
-        if unfit := _LIMITS.unsupported_reason(node, devices):
+        if unfit := _LIMITS.unsupported_reason(node, ("cpu", "cuda")):
             return unfit
+        devices = {tensor.device.type for tensor in tensors(node)}
         if len(devices) > 1:
             return "Its tensors lie on several devices."
         return _device_reason(*devices)
@@ -125,8 +125,6 @@ _UNTRIED = (
 
 
 def _device_reason(kind: str = "cpu") -> str:
-    if kind not in ("cpu", "cuda"):
-        return f"This XLA backend does not run on {kind} devices."
     return f"JAX has no {kind} device here." if _failure(session.client, kind) else ""
 
 

@@ -276,7 +276,7 @@ def test_infinity_is_tried_where_other_engines_are_excused(
         return made(source, name, *rest)
 
     monkeypatch.setattr(trial, "_made", spy)
-    monkeypatch.setattr(trial.tolerance, "disagreement", lambda *_, **__: "")
+    monkeypatch.setattr(trial.verdict, "disagreement", lambda *_, **__: "")
     assert module.OpenVinoBackend().supports(node).supported
     assert "infinite" in tried
     tried.clear()
@@ -511,7 +511,7 @@ def test_a_product_that_no_node_names_is_one_of_those_without_a_name(
         nodes.append(_ran("Convolution", unnamed, "Multiply_7"))
     model = SimpleNamespace(get_runtime_model=lambda: SimpleNamespace(get_ops=lambda: nodes))
     asked = {"mm": 1, "mm_1": 10, "convolution": 100, "bmm": 1000}
-    assert ran.lowered_operations(asked, model, "bf16") == found
+    assert ran.lowered_operations(asked, model, "bf16", {}) == found
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from dynamo_ext.backends.engines.tvm.convert import (
 )
 from dynamo_ext.backends.engines.tvm.ops.reductions import reducer
 from dynamo_ext.backends.engines.tvm.schedule import register_tiles
+from dynamo_ext.backends.support.single_op import used
 
 
 class _Window(NamedTuple):
@@ -206,7 +207,7 @@ def _pooled(
 
 @converts("max_pool2d_with_indices.default")
 def _max_pool(op: Operation) -> Any:
-    if op.results_read() - {0}:
+    if any(used(op.node)):
         op.refuse("The places of the largest")
     if not op.dtype.startswith("float"):
         op.refuse("The largest of whole numbers")

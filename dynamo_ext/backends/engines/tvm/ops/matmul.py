@@ -19,6 +19,7 @@ from dynamo_ext.backends.engines.tvm.convert import (
 )
 from dynamo_ext.backends.engines.tvm.ops.reductions import softmax_of
 from dynamo_ext.backends.engines.tvm.schedule import register_tiles
+from dynamo_ext.backends.support.single_op import used
 
 
 def _panels(graph: GraphConverter, argument: Any, rows: int) -> Any:
@@ -102,7 +103,7 @@ def _addmm(op: Operation) -> Any:
 
 @converts("_scaled_dot_product_flash_attention_for_cpu.default")
 def _attention(op: Operation) -> Any:
-    if op.results_read() - {0} or op["dropout_p"]:
+    if any(used(op.node)) or op["dropout_p"]:
         op.refuse("More than attention's result")
     batch, heads, rows, depth = shape_of(op["query"])
     _, own_heads, keys, width = shape_of(op["value"])

@@ -18,6 +18,7 @@ from dynamo_ext.backends.engines.tvm.convert import (
     facts,
     shape_of,
 )
+from dynamo_ext.backends.support.single_op import used
 
 LANES = 16
 
@@ -271,7 +272,7 @@ def _layer_norm(op: Operation) -> Any:
         return te.compute((rows, width), element, name="layer_norm")
 
     results = [op.reshaped(op.graph.emit(function, [value, *scales], "layer_norm"))]
-    if op.results_read() - {0}:
+    if any(used(op.node)):
         mean = op.graph.emit(lambda x: statistics(x)[0], [value], "mean")
         root = op.graph.emit(lambda x: statistics(x)[1], [value], "root")
         small = [int(size) for size in op.node.meta["val"][1].shape]

@@ -33,9 +33,6 @@ DECOMPOSED = (
     "elu.default",
     "gelu.default",
     "leaky_relu.default",
-    "threshold_backward.default",
-    "nll_loss2d_forward.default",
-    "nll_loss2d_backward.default",
     "upsample_bilinear2d.vec",
     "upsample_nearest2d.vec",
 )
