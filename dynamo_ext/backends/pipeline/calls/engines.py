@@ -1,5 +1,6 @@
 """The engines of a partition: one for each set of weights that is constant, and each shape."""
 
+import operator
 import os
 import time
 import weakref
@@ -202,12 +203,9 @@ class Engines:
         return made
 
     def _given(self, constants: WeightSet | None) -> Callable[[Sequence[Any]], Sequence[Any]]:
-        """What takes those of a call's arguments that an engine gets."""
         weights = constants.weights if constants else {}
         given = [i for i in range(self._count) if i not in self._unused and i not in weights]
-        if len(given) == self._count:
-            return tuple
-        return lambda args: [args[position] for position in given]
+        return _selector(given, self._count)
 
     def proven(self) -> bool:
         """Whether any engine is trusted."""
@@ -276,3 +274,15 @@ def _fixed_outputs(graph: GraphModule) -> set[int]:
 
 def _copied(value: Any) -> Any:
     return value.detach().clone() if isinstance(value, torch.Tensor) else value
+
+
+def _selector(positions: Sequence[int], total: int) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """What takes some of a call's arguments."""
+    if len(positions) == total:
+        return tuple
+    if len(positions) > 1:
+        return operator.itemgetter(*positions)
+    if positions:
+        only = positions[0]
+        return lambda args: (args[only],)
+    return lambda _: ()
