@@ -5,7 +5,6 @@ from __future__ import annotations
 from dynamo_ext.backends import registry
 
 LEFT_OUT = {
-    "nnc": "no build of torch for the CPU has it",
     "tvm_meta_schedule": "it tunes for minutes",
     "xla_trivial": "it is xla, traced again at each call",
 }

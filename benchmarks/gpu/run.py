@@ -22,7 +22,7 @@ from benchmarks import workers
 from benchmarks.stored_row import StoredRow
 from benchmarks.zoo.form import Form, add_arguments
 from dynamo_ext.backends import registry
-from dynamo_ext.backends.known_machines import remembered
+from dynamo_ext.measure.machine_limits import measured
 from dynamo_ext.widgets.comparison.limits import share_of_limit
 
 if TYPE_CHECKING:
@@ -177,11 +177,11 @@ def _compared(model: str, group: str, form: Form) -> Iterator[Row]:
         backends = {f"inductor ({mode})": "inductor" for mode in _MODES}
         options = {f"inductor ({mode}).mode": mode for mode in _MODES}
     else:
-        usual = dict.fromkeys(("inductor", "cudagraphs", "ts", "nnc", *registry.racing()))
+        usual = dict.fromkeys(("inductor", "cudagraphs", "ts", *registry.racing()))
         there = [name for name in usual if registry.probe(registry.get(name)).available]
         backends = {name: name for name in there}
     device = torch.device(form.device)
-    if remembered(device) is None:
+    if measured(device) is None:
         dynamo_ext.measure_machine(device)
     built = MODELS[model].build(form)
     with built.gradients():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dynamo_ext.auto.backend import BACKEND
 from dynamo_ext.auto.cache import Entry, Place, Store
-from dynamo_ext.backends import crash_records, known_machines
+from dynamo_ext.backends import crash_records
 from dynamo_ext.backends.crash_records import Unfinished
 from dynamo_ext.backends.support import support_cache
 from dynamo_ext.capture.cells.turn_trial import Outcomes
@@ -49,8 +49,6 @@ def _cleared(store: Store) -> str:
         said += f" {count(answers, 'answer')} of engines forgotten."
     if loops := Outcomes().clear():
         said += f" {count(loops, 'loop')} may be tried again."
-    if known_machines.forget():
-        said += " What %dynamo machine measured is forgotten."
     if ended := crash_records.clear():
         said += f" {count(ended, 'engine')} that ended a process may be tried again."
     return said

@@ -123,13 +123,13 @@ class Compiler:
         attempt = None
         if not tries and self.name != "eager":
             attempt = crash_records.Attempt.of(self.name, self.version, graph, example_inputs)
-        kind, size = self.name, len(graph.graph.nodes)
-        if journal.late(kind=kind, size=size):
+        work = self.name, len(graph.graph.nodes)
+        if journal.late("graph", "", *work):
             journal.unfinished = self.given is None
             return forward_of(graph)
         given = first_run.current()
         if attempt is not None and (died := attempt.died()) is not None:
             return refused("unavailable", died.message, crash_records.REMEDY)
         context = CompileContext(self.backend, self.options, journal, attempt, *self.bound)
-        with given.working("", kind, size), Listening(), crash_records.during(attempt, "compiling"):
+        with given.working("", *work), Listening(), crash_records.during(attempt, "compiling"):
             return compile_graph(graph, example_inputs, context)

@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
+from typing import Any
 
 from dynamo_ext.errors import FallbackWarning
 from dynamo_ext.records.autotune import GraphRace
@@ -74,16 +75,13 @@ class Journal:
             self.on_progress(words)
         return self.on_progress is not None
 
-    def late(
-        self,
-        scope: FallbackScope = "graph",
-        partition: str = "",
-        kind: object = None,
-        size: int = 1,
-    ) -> str:
-        """Why nothing new is to begin now, which is recorded; empty where there is time."""
+    def late(self, scope: FallbackScope = "graph", partition: str = "", *work: Any) -> str:
+        """Why no new ``work`` is to begin now, which is recorded; empty where there is time.
+
+        ``work`` is what ``FirstRun.used_up`` takes.
+        """
         given = first_run.current()
-        why = given.used_up(kind, size)
+        why = given.used_up(*work)
         if why:
             self.add_fallback(
                 "lower", scope, partition=partition, message=why, remedy=given.remedy, cause="time"

@@ -30,7 +30,6 @@ OURS: dict[str, str] = {
     "aot_eager": "dynamo_ext.backends.engines.eager.backend:AOT_EAGER",
     "ts": "dynamo_ext.backends.engines.torchscript.backend:TS",
     "ofi": "dynamo_ext.backends.engines.torchscript.backend:OFI",
-    "nnc": "dynamo_ext.backends.engines.torchscript.backend:NNC",
     "tvm": "dynamo_ext.backends.engines.tvm.backend:TVM",
     "tvm_meta_schedule": "dynamo_ext.backends.engines.tvm.backend:TVM_META_SCHEDULE",
     "xla": "dynamo_ext.backends.engines.xla.backend:XLA",

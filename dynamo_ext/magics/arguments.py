@@ -27,9 +27,8 @@ COMMANDS: dict[str, tuple[int, float, str]] = {
     **{name: (0, 0, f"%dynamo {name}") for name in (*PARTS, "history")},
     "diff": (0, 2, "%dynamo diff [BEFORE AFTER], each the number of a cell, as in In[7]"),
     "use": (1, 1, "%dynamo use BACKEND"),
-    **{name: (0, 0, f"%dynamo {name}") for name in ("off", "on", "reset")},
+    **{name: (0, 0, f"%dynamo {name}") for name in ("off", "on", "reset", "machine")},
     "cache": (0, 2, "%dynamo cache [show|clear|export FILE|import FILE]"),
-    "machine": (0, 1, "%dynamo machine [measure]"),
 }
 """The fewest and the most words that may follow a command, and how it is written."""
 

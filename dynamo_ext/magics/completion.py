@@ -19,7 +19,6 @@ _BACKENDS = ("-b", "--backend", "--backends")
 _AFTER_FLAGS = {"--precision": ("bf16", "fp16", "int8"), "--capture": ("all",)}
 _AFTER_COMMANDS = {
     "cache": ("show", "clear", "export", "import"),
-    "machine": ("measure",),
     "report": ("--markdown",),
 }
 _LINE = re.compile(r"^\s*(?P<magic>%{1,2}dynamo)\s(?P<rest>.*)$")

@@ -203,7 +203,7 @@ class DynamoMagics(Magics):
         elif name == "machine":
             from dynamo_ext.magics.machine_command import machine_command
 
-            machine_command(*rest)
+            machine_command()
         else:
             getattr(self.workbench, f"{name}_command")(*rest)
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import torch
 
-from dynamo_ext.backends.known_machines import remembered
 from dynamo_ext.capture import session
 from dynamo_ext.errors import LastingEffectError, OptionError
 from dynamo_ext.interruptions import suppressed
 from dynamo_ext.measure import accuracy, memory, per_graph
 from dynamo_ext.measure.candidate_run import CompiledCandidate, one_line
 from dynamo_ext.measure.candidates import Candidate, of_callables
+from dynamo_ext.measure.machine_limits import measured
 from dynamo_ext.measure.progress import Board, announce
 from dynamo_ext.measure.result_check import ResultCheck, held_in
 from dynamo_ext.measure.settings import Settings
@@ -324,7 +324,7 @@ class _Comparing:
             threads=torch.get_num_threads(),
             versions=session.versions(),
             work=self._work,
-            machine=remembered(device),
+            machine=measured(device),
             busy_cores=self._busy_cores,
         )
 

@@ -1,15 +1,12 @@
-"""What this machine does at most: measured once, in seconds."""
+"""What this machine does at most: measured in seconds, and known until the process ends."""
 
-import datetime as dt
 import warnings
 from collections.abc import Callable, Sequence
 
 import torch
 
 from dynamo_ext.backends.disk_cache import device_model
-from dynamo_ext.backends.known_machines import remember
 from dynamo_ext.records.common import FULL
-from dynamo_ext.records.comparison import BUSY_CORES
 from dynamo_ext.records.machine import MachineLimits
 from dynamo_ext.timing import clock
 from dynamo_ext.timing.machine_load import MachineLoad
@@ -32,11 +29,23 @@ _READ = tuple(1 << power for power in (20, 22, 24, 26, 28))
 """Bytes that are read: what fits in a core's cache, in the processor's, and in memory alone."""
 
 
-def measure_machine(device: torch.device | None = None) -> MachineLimits:
-    """Measure what a device does (the processor, unless one is given), and remember it.
+_measured: dict[tuple[object, ...], MachineLimits] = {}
 
-    It takes some seconds, and means something on a machine that does nothing else: where other
-    programs keep half a core or more busy, it is remembered in this process alone.
+
+def measured(device: torch.device | None = None) -> MachineLimits | None:
+    """What ``measure_machine`` found of a device, with as many threads and the same TF32."""
+    return _measured.get(_conditions(device or torch.device("cpu")))
+
+
+def _conditions(device: torch.device) -> tuple[object, ...]:
+    # TF32 is many times as fast as float32 on a GPU.
+    return device, torch.get_num_threads(), torch.get_float32_matmul_precision()
+
+
+def measure_machine(device: torch.device | None = None) -> MachineLimits:
+    """Measure what a device does (the processor, unless one is given); comparisons show it then.
+
+    It takes some seconds, and means something on a machine that does nothing else.
     """
     device = device or torch.device("cpu")
     with MachineLoad() as company:
@@ -48,10 +57,9 @@ def measure_machine(device: torch.device | None = None) -> MachineLimits:
         torch=str(torch.__version__),
         products=tuple((name, rate) for name, rate in products.items() if rate),
         reads=reads,
-        measured_on=dt.datetime.now(tz=dt.UTC).date().isoformat(),
         busy_cores=company.cores,
     )
-    remember(found, device, on_disk=company.cores < BUSY_CORES)
+    _measured[_conditions(device)] = found
     return found
 
 

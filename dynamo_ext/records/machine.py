@@ -12,7 +12,7 @@ class MachineLimits:
     ``products`` are operations a second in large matrix products by precision, two for each
     multiplication with its addition; a precision without kernels is not in it. ``reads`` are bytes
     a second, by the number of bytes that are read again and again: few of them stay in a cache.
-    ``measured_on`` is a date, as ``2026-11-26``; meanwhile other programs kept ``busy_cores`` busy.
+    Other programs kept ``busy_cores`` busy meanwhile.
     """
 
     device: str
@@ -20,7 +20,6 @@ class MachineLimits:
     torch: str
     products: tuple[tuple[str, float], ...]
     reads: tuple[tuple[int, float], ...]
-    measured_on: str = ""
     busy_cores: float = 0.0
 
 

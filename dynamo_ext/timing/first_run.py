@@ -24,8 +24,8 @@ class FirstRun:
 
     With ``late_checks`` what was compiled in time is checked later. ``before`` is that of the run
     before of the same code, and ``ran`` what a run took beside this work. ``waiting`` has the
-    seconds in eager of what waits for its turn. ``longest`` and ``last`` have the seconds and the
-    name of the longest block of work, and of the one that used up the rest.
+    seconds in eager of what waits for its turn, ``last`` those of the block of work that used up
+    the rest, and its name.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class FirstRun:
         self._since: float | None = None
         self._begun, self.ran = self._clock(), 0.0
         self.waiting: WeakKeyDictionary[object, float] = WeakKeyDictionary()
-        self.longest = self.last = 0.0, ""
+        self.last = 0.0, ""
         self._blocks = 0
         self._rates: dict[object, float] = {}
         self.before = before
@@ -76,7 +76,6 @@ class FirstRun:
             self.last = took, name
         self._spent += took
         self._blocks += 1
-        self.longest = max(self.longest, (took, name))
 
     def close(self) -> None:
         """Have nothing further begin."""
@@ -104,7 +103,7 @@ class FirstRun:
         is left. It is expected to take as long as the last block of its ``kind`` did for its size;
         where there was none, as long as the blocks so far on average.
         """
-        if not self.left:
+        if self.spent >= self.seconds:
             return f"It was not compiled: the {self.seconds:g} s for the first run were used up."
         if kind is None:
             return ""

@@ -46,7 +46,7 @@ def test_importing_it_imports_neither_torch_nor_an_engine() -> None:
 def test_names_start_with_ours() -> None:
     names = registry.names()
     assert names[:3] == ["eager", "inductor", "onnxrt"]
-    ours = {"aot_eager", "ts", "ofi", "nnc", "cudagraphs", "tensorrt", "nvfuser"}
+    ours = {"aot_eager", "ts", "ofi", "cudagraphs", "tensorrt", "nvfuser"}
     assert ours <= set(names[: len(registry.OURS)])
     assert len(names) == len(set(names))
     assert not [name for name in names if name.startswith("dx_")]

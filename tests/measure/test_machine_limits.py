@@ -1,55 +1,37 @@
-"""What this machine does is measured once and remembered."""
+"""What this machine does is measured, and known until the process ends."""
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 import torch
 
-from dynamo_ext.backends import disk_cache
-from dynamo_ext.backends.known_machines import Machines, forget, place, remembered
 from dynamo_ext.measure import machine_limits
-from dynamo_ext.measure.machine_limits import measure_machine
+from dynamo_ext.measure.machine_limits import measure_machine, measured
 from dynamo_ext.timing import machine_load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(disk_cache.FOLDER, str(tmp_path))
+def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine_limits, "_measured", {})
     monkeypatch.setattr(machine_limits, "_SECONDS", 0.001)
     monkeypatch.setattr(machine_load, "_busy", lambda: 0.0)
     monkeypatch.setattr(machine_limits, "_READ", (1 << 10, 1 << 12))
 
 
-def test_it_is_measured_and_remembered() -> None:
-    assert remembered() is None
+def test_it_is_measured() -> None:
+    assert measured() is None
     found = measure_machine()
     rates = dict(found.products)
     assert rates.keys() <= {"float32", "bf16", "fp16", "int8"}
     assert rates["float32"] > 0  # how much depends on what else runs
     assert [size for size, _ in found.reads] == [1 << 10, 1 << 12]
-    assert remembered() == found
-    assert forget() == 1
-    assert remembered() is None
-
-
-def test_on_a_busy_machine_it_is_not_kept_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine_load, "SHORTEST", 0.0)
-    monkeypatch.setattr(machine_load, "_busy", lambda: 1e3 * time.perf_counter())
-    found = measure_machine()
-    assert found.busy_cores > 100
-    assert remembered() == found
-    assert not Machines().rows("1")
-    assert forget() == 1
-    assert remembered() is None
+    assert measured() == found
 
 
 def test_it_holds_for_a_number_of_threads() -> None:
@@ -57,7 +39,7 @@ def test_it_holds_for_a_number_of_threads() -> None:
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(before + 1)
-        assert remembered() is None
+        assert measured() is None
     finally:
         torch.set_num_threads(before)
 
@@ -82,10 +64,3 @@ def test_one_slow_reading_does_not_make_the_matrices_small(monkeypatch: pytest.M
     monkeypatch.setattr(machine_limits.clock, "seconds_per_call", lambda *_: next(readings))
     assert machine_limits._products([make], torch.device("cpu")) > 0
     assert sides[-1] == machine_limits._SIDES["cpu"]
-
-
-def test_a_damaged_row_is_none() -> None:
-    found = measure_machine()
-    Machines().keep([(*place(torch.device("cpu")), '{"device": 3}', 1.0)])
-    assert remembered() is None
-    assert dataclasses.replace(found, threads=3) != found

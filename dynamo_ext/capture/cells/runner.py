@@ -15,7 +15,7 @@ from dynamo_ext.capture.cells.user_traceback import users_traceback
 from dynamo_ext.capture.code.dynamo_globals import HiddenNames
 from dynamo_ext.capture.code.replaced_methods import forget_stale, watch_changed
 from dynamo_ext.capture.code.tensor_reachability import reaches_tensors
-from dynamo_ext.capture.listen import eager_frames, new_optimizers, small_graphs
+from dynamo_ext.capture.listen import eager_frames, small_graphs
 from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
 from dynamo_ext.capture.listen.run_log import AfterGraphCall, OnGraphCall, Recording, RunLog
 from dynamo_ext.capture.listen.tracer import Tracer
@@ -127,7 +127,6 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
         state.last_compiler = tracer.compiler
     if decides:
         small_graphs.leave_to_python(run)
-        new_optimizers.note_steps(run)
     if mode == "optimize":
         eager_frames.update(run, backend)
     facts = Report(

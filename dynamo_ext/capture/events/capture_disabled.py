@@ -45,20 +45,13 @@ def observed(mode: str) -> Fallback:
 
 
 def used_up(given: FirstRun) -> Fallback:
-    """Of a run that met something new when its seconds were used up; names what took most.
-
-    Where nothing took half of them, it names what ended after them.
-    """
-    took, name = given.longest
+    """Of a run that met something new when its seconds were used up; names what took the last."""
+    of, rest, (took, name) = f"The {given.seconds:g} s", "what is new", given.last
     if given.left:
-        of, most = f"{given.spent:.3g} of the {given.seconds:g} s", ""
+        of, name = f"{given.spent:.3g} of the {given.seconds:g} s", ""
         rest = "what takes longer than the rest of them"
-    else:
-        of, rest = f"The {given.seconds:g} s", "what is new"
-        of_them = took > given.seconds / 2
-        took, name = given.longest if of_them else given.last
-        most = f", {seconds(took)}{' of them' * of_them} by `{name}`" * bool(name)
-    why = f"{of} for the first run were used up{most}: {rest} runs in Python"
+    last = f", {seconds(took)} by `{name}`" if name else ""
+    why = f"{of} for the first run were used up{last}: {rest} runs in Python"
     return of_run(why, given.remedy, cause="time")
 
 

@@ -52,7 +52,8 @@ def _time(node: Any, entry: GraphEntry, counted: GraphCalls, run: RunLog) -> Non
         run.compile_seconds += compiling
         entry.compile_seconds += compiling
         given = first_run.current()
-        given.count(max(compiling - (given.spent - spent), 0.0))
+        if (uncounted := compiling - (given.spent - spent)) > 0:
+            given.count(uncounted)
         counted.backward_seconds += taken - compiling
 
     # With `retain_graph`, the node runs more than once.

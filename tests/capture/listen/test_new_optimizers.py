@@ -76,12 +76,3 @@ def test_one_that_lasts_and_one_beside_it_are_captured(cells: Live) -> None:
     for _ in range(2):
         assert captured(cells.report("train(lasting_net, lasting, 5)"))
     assert captured(cells.report("w = fit(5)")), "the first one is alive"
-
-
-def test_after_many_steps_the_next_is_captured(
-    cells: Live, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(new_optimizers, "FEW", 5)
-    for _ in range(3):
-        report = cells.report("w = fit(6)")
-        assert captured(report)

@@ -1,13 +1,10 @@
 """TorchScript on partitions of the functional ATen graph.
 
-``ts`` as it is, ``ofi`` optimised for inference, ``nnc`` with its tensor-expression compiler. The
-last has run one model, on a GPU.
+``ts`` as it is, ``ofi`` optimised for inference.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
-import torch
 from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends import precision
@@ -20,9 +17,7 @@ from dynamo_ext.backends.base import (
     StayEager,
     Support,
     in_torch,
-    unavailable,
 )
-from dynamo_ext.backends.engines.torchscript import torch_private
 from dynamo_ext.backends.engines.torchscript.writer import Writer, written
 from dynamo_ext.backends.torch_private.decompositions import Decompositions
 from dynamo_ext.errors import one_line
@@ -91,41 +86,5 @@ class InferenceBackend(TorchScriptBackend):
         return writer.jit.function()
 
 
-WARM_CALLS = 4
-"""Calls in which TorchScript profiles and then compiles; later ones only run."""
-
-
-class NncBackend(TorchScriptBackend):
-    """TorchScript with its tensor-expression fuser (NNC)."""
-
-    name = "nnc"
-    summary = "TorchScript with NNC, its tensor-expression compiler"
-    options = PARTITION_OPTIONS
-
-    def probe(self) -> Availability:
-        """NNC compiles with LLVM on a CPU and with NVRTC on a GPU; else it only interprets."""
-        if torch.cuda.is_available() or torch_private.llvm_enabled():
-            return super().probe()
-        reason = f"torch {torch.__version__} is built without LLVM and sees no CUDA device."
-        remedy = "Use a torch built with USE_LLVM, or a machine with an NVIDIA GPU."
-        return unavailable(reason, remedy)
-
-    def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
-        """As ``ts``; the fuser is on while TorchScript profiles and compiles, and only then."""
-        run = super().lower(graph, example_inputs, options)
-        left = WARM_CALLS
-
-        def fused(*args: Any) -> Sequence[Any]:
-            nonlocal left
-            if not left:
-                return run(*args)
-            left -= 1
-            with torch_private.nnc_fuser():
-                return run(*args)
-
-        return fused
-
-
 TS = TorchScriptBackend()
 OFI = InferenceBackend()
-NNC = NncBackend()

@@ -1,7 +1,6 @@
-"""TorchScript graphs, written node by node, and NNC's switches."""
+"""TorchScript graphs, written node by node."""
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -95,32 +94,3 @@ def jit_type_of(value: Any) -> Any:
         return torch._C.ListType.ofTensors()
     message = f"TorchScript takes no {type(value).__name__} from outside."
     raise TypeError(message)
-
-
-def llvm_enabled() -> bool:
-    """Whether this torch was built with LLVM, which NNC compiles with on a CPU."""
-    return bool(torch._C._llvm_enabled())
-
-
-@contextlib.contextmanager
-def nnc_fuser() -> Iterator[None]:
-    """TorchScript's tensor-expression fuser on, and every setting as it was afterwards."""
-    c = torch._C
-    cpu, gpu = c._jit_can_fuse_on_cpu(), c._jit_can_fuse_on_gpu()
-    fuser = c._jit_texpr_fuser_enabled()
-    executor = c._jit_set_profiling_executor(True)  # noqa: FBT003 - their signature
-    mode = c._get_graph_executor_optimize()
-    profiling = c._jit_set_profiling_mode(True)  # noqa: FBT003
-    try:
-        c._set_graph_executor_optimize(True)  # noqa: FBT003
-        c._jit_override_can_fuse_on_cpu(llvm_enabled())
-        c._jit_override_can_fuse_on_gpu(True)  # noqa: FBT003
-        c._jit_set_texpr_fuser_enabled(True)  # noqa: FBT003
-        yield
-    finally:
-        c._jit_set_profiling_executor(executor)
-        c._jit_set_profiling_mode(profiling)
-        c._set_graph_executor_optimize(mode)
-        c._jit_override_can_fuse_on_cpu(cpu)
-        c._jit_override_can_fuse_on_gpu(gpu)
-        c._jit_set_texpr_fuser_enabled(fuser)

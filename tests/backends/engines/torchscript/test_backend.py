@@ -11,7 +11,6 @@ from torch import nn
 
 import dynamo_ext
 from dynamo_ext.backends import registry
-from dynamo_ext.backends.engines.torchscript import torch_private
 from dynamo_ext.backends.engines.torchscript.backend import TS
 from tests.backends.engine_zoo import ZOO as COMMON
 from tests.backends.engine_zoo import cnn, mlp, same
@@ -194,9 +193,6 @@ def test_it_prints_nothing_and_leaves_settings_alone(
             for _ in range(4):
                 compiled(torch.randn(3, 8))
         assert settings() == before
-    with torch_private.nnc_fuser():
-        assert torch._C._jit_texpr_fuser_enabled()
-    assert settings() == before
     assert capfd.readouterr() == ("", "")
 
 
