@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from dynamo_ext.backends.engines.openvino.mends import MENDS
+from dynamo_ext.backends.engines.openvino.rewritten import REWRITTEN
 from dynamo_ext.backends.fx_graph import duplicate, replace
 from dynamo_ext.backends.support.single_op import operator_name, used
 
@@ -57,8 +57,8 @@ def prepare(graph: GraphModule, spared: Collection[str] = ()) -> GraphModule:
             setattr(graph, str(node.target), getattr(graph, str(node.target)).contiguous())
         elif node.name in spared:
             continue
-        elif used(node) in ([], [0]) and (mend := MENDS.get(operator_name(node.target))):
-            replace(node, functools.partial(mend, torch.ops.aten))
+        elif used(node) in ([], [0]) and (written := REWRITTEN.get(operator_name(node.target))):
+            replace(node, functools.partial(written, torch.ops.aten))
     return graph
 
 

@@ -62,7 +62,7 @@ def _greater(less: str, aten: Any, x: Any, y: Any) -> Any:
     return getattr(aten, less).Tensor(y, x)
 
 
-MENDS: dict[str, Callable[..., Any]] = {
+REWRITTEN: dict[str, Callable[..., Any]] = {
     "aten::amax": functools.partial(_extreme, "amax"),
     "aten::amin": functools.partial(_extreme, "amin"),
     "aten::argmax": functools.partial(_place, "amax"),

@@ -110,8 +110,8 @@ def _dtype(value: Any) -> torch.dtype:
     return dtype
 
 
-MENDS: dict[str, Callable[..., Any]] = {
-    **extremes.MENDS,
+REWRITTEN: dict[str, Callable[..., Any]] = {
+    **extremes.REWRITTEN,
     "aten::relu": _relu,
     "aten::clamp": _clamp,
     "aten::hardtanh": lambda aten, x, low=-1.0, high=1.0: _clamp(aten, x, low, high),
