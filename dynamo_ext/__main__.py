@@ -50,30 +50,30 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _compare(given: argparse.Namespace) -> int:
+def _compare(arguments: argparse.Namespace) -> int:
     from dynamo_ext.api.compare import compare
 
     own = {"run", "target", "save"}
-    options = {name: value for name, value in vars(given).items() if name not in own}
-    found = compare(_function(given.target), **options)
+    options = {name: value for name, value in vars(arguments).items() if name not in own}
+    found = compare(_function(arguments.target), **options)
     print(found)  # noqa: T201
-    if given.save is not None:
-        found.save(given.save)
+    if arguments.save is not None:
+        found.save(arguments.save)
     return 0
 
 
-def _backends(given: argparse.Namespace) -> int:
+def _backends(arguments: argparse.Namespace) -> int:
     from dynamo_ext.backends import registry
     from dynamo_ext.widgets.backends import render_backends
 
-    print(render_backends(registry.describe(given.name)))  # noqa: T201
+    print(render_backends(registry.describe(arguments.name)))  # noqa: T201
     return 0
 
 
-def _cache(given: argparse.Namespace) -> int:
+def _cache(arguments: argparse.Namespace) -> int:
     from dynamo_ext.api.cache import cache
 
-    print(cache(given.action, given.file))  # noqa: T201
+    print(cache(arguments.action, arguments.file))  # noqa: T201
     return 0
 
 

@@ -145,13 +145,13 @@ def pass_on(error: BaseException) -> None:
         _raise(found)
 
 
-def _raise(found: BaseException) -> None:
-    context = found.__context__
+def _raise(error: BaseException) -> None:
+    context = error.__context__
     try:
-        raise found
+        raise error
     finally:
         # Restore the context that it was raised with.
-        found.__context__ = context
+        error.__context__ = context
 
 
 class suppressed(suppress):  # noqa: N801 - as the one of contextlib

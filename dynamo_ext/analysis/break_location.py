@@ -28,40 +28,40 @@ def is_optimizers(line: SourceLine | None) -> bool:
     return line is not None and package(line) == "torch" and "optim" in line.file
 
 
-def in_package(each: GraphBreak) -> str:
+def in_package(graph_break: GraphBreak) -> str:
     """The package, other than torch, whose own code splits the graph, or an empty text."""
-    return "" if is_torchs_own(each) else package(origin(each))
+    return "" if is_torchs_own(graph_break) else package(origin(graph_break))
 
 
-def origin(each: GraphBreak) -> SourceLine | None:
+def origin(graph_break: GraphBreak) -> SourceLine | None:
     """The line that splits the graph: the innermost outside of torch; ``line`` may only call it."""
-    own = [line for line in each.stack if not _NOT_THE_USERS.search(line.file)]
-    return own[-1] if own else each.line
+    own = [line for line in graph_break.stack if not _NOT_THE_USERS.search(line.file)]
+    return own[-1] if own else graph_break.line
 
 
-def callers(each: GraphBreak) -> tuple[SourceLine, ...]:
+def callers(graph_break: GraphBreak) -> tuple[SourceLine, ...]:
     """The user's lines that led to ``origin``, the nearest first."""
-    own = [line for line in each.stack if not _NOT_THE_USERS.search(line.file)]
+    own = [line for line in graph_break.stack if not _NOT_THE_USERS.search(line.file)]
     return tuple(reversed(own[:-1]))
 
 
-def is_torchs_own(each: GraphBreak) -> bool:
+def is_torchs_own(graph_break: GraphBreak) -> bool:
     """Whether torch stops there by itself: its own optimizers call ``graph_break()``, for one."""
-    if each.registry_id == ON_PURPOSE and is_in_torch(each):
+    if graph_break.registry_id == ON_PURPOSE and is_in_torch(graph_break):
         return True
     # A line of the user's may be known to have led there, from outside of what was captured.
-    lines = each.stack or ([each.line] if each.line is not None else [])
+    lines = graph_break.stack or ([graph_break.line] if graph_break.line is not None else [])
     return bool(lines) and all(_NOT_THE_USERS.search(line.file) for line in lines)
 
 
-def is_in_torch(each: GraphBreak) -> bool:
+def is_in_torch(graph_break: GraphBreak) -> bool:
     """Whether the innermost line is torch's own, whatever line of the user's led there."""
-    return bool(each.stack and _NOT_THE_USERS.search(each.stack[-1].file))
+    return bool(graph_break.stack and _NOT_THE_USERS.search(graph_break.stack[-1].file))
 
 
-def where(each: GraphBreak) -> str:
+def where(graph_break: GraphBreak) -> str:
     """``line 7``, ``line 3 of `f`, called at line 7,`` or ``line 12 of `step` in model.py``."""
-    line, called = origin(each), each.line
+    line, called = origin(graph_break), graph_break.line
     at = place(line)
     if line is None or line.in_cell or called is None or not called.in_cell:
         return at

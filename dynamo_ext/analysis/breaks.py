@@ -41,16 +41,16 @@ COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
 _OBJECT = re.compile(r"<(?:built-in )?(?:function|method) (?P<name>[\w.]+)[^>]*>")
 
 
-def cause_of(each: GraphBreak) -> Cause:
+def cause_of(graph_break: GraphBreak) -> Cause:
     """Why a graph ends at a break and what to do: in our words if it is common, else in torch's."""
-    known = _KNOWN.get(each.registry_id) or _BY_KIND.get(each.kind, _unknown)
-    return known if isinstance(known, Cause) else known(each)
+    known = _KNOWN.get(graph_break.registry_id) or _BY_KIND.get(graph_break.kind, _unknown)
+    return known if isinstance(known, Cause) else known(graph_break)
 
 
-def _unknown(each: GraphBreak) -> Cause:
+def _unknown(graph_break: GraphBreak) -> Cause:
     """In torch's words, its first hint that is about the user's code."""
-    hints = [hint for hint in each.hints if not any(words in hint for words in _UNHELPFUL)]
-    reason = _named(each.reason.strip().rstrip("."))
+    hints = [hint for hint in graph_break.hints if not any(words in hint for words in _UNHELPFUL)]
+    reason = _named(graph_break.reason.strip().rstrip("."))
     said = f" ({reason})" if reason else ""
     return Cause(f"Dynamo cannot trace it{said}", _named(hints[0]) if hints else "", known=False)
 
@@ -76,46 +76,46 @@ def remedy(report: Report, fallback: Fallback) -> str:
     return (cause.step if cause is not None else "") or fallback.remedy
 
 
-def _code(each: GraphBreak) -> str:
-    line = origin(each)
+def _code(graph_break: GraphBreak) -> str:
+    line = origin(graph_break)
     return line.code if line is not None else ""
 
 
-def _item(each: GraphBreak) -> Cause:
-    if any(line.function == "_detect_is_causal_mask" for line in each.stack):
+def _item(graph_break: GraphBreak) -> Cause:
+    if any(line.function == "_detect_is_causal_mask" for line in graph_break.stack):
         why = "torch reads its mask to find out whether it is causal"
         return Cause(why, "Pass is_causal=True or is_causal=False with the mask.")
-    code = _code(each)
+    code = _code(graph_break)
     if chooses_by_reading(code):
         # Capturing the number would only move the break to the choice.
-        return _branch(each)
+        return _branch(graph_break)
     found = reader(code)
     who = f"`{found}`" if found else "it"
     return Cause(f"{who} reads a value out of a tensor", f"{_READS}.", outside=_SCALARS)
 
 
-def _branch(each: GraphBreak) -> Cause:
-    word = condition(_code(each))
+def _branch(graph_break: GraphBreak) -> Cause:
+    word = condition(_code(graph_break))
     steps = {
         "while": "Run a fixed number of steps, and keep a value with torch.where.",
         "assert": "Check it before or after the compiled code.",
     }
     who = f"its `{word}`" if word else "it"
     choose = "If both sides take little time, compute both and choose with torch.where."
-    if each.leaves_loop:
+    if graph_break.leaves_loop:
         choose = "Run every step, and keep a value with torch.where once the loop would have ended."
     return Cause(f"{who} asks for the value of a tensor", steps.get(word, choose))
 
 
-def _on_purpose(each: GraphBreak) -> Cause:
-    if not is_in_torch(each):
+def _on_purpose(graph_break: GraphBreak) -> Cause:
+    if not is_in_torch(graph_break):
         return Cause("torch._dynamo.graph_break() is called there", "Take the call away.")
-    own = "optimizer" if is_optimizers(each.stack[-1]) else "code"
+    own = "optimizer" if is_optimizers(graph_break.stack[-1]) else "code"
     return Cause(f"torch's own {own} ends a graph there", _NOTHING, harmless=True)
 
 
-def _reordered(each: GraphBreak) -> Cause:
-    found = _OBJECT.search(" ".join(each.hints))
+def _reordered(graph_break: GraphBreak) -> Cause:
+    found = _OBJECT.search(" ".join(graph_break.hints))
     name = found["name"] if found else "print"
     return Cause(
         f"`{name}` is given what cannot wait until the graph has run",
@@ -123,10 +123,10 @@ def _reordered(each: GraphBreak) -> Cause:
     )
 
 
-def _builtin(each: GraphBreak) -> Cause:
-    found = _QUOTED_NAME.search(each.explanation)
+def _builtin(graph_break: GraphBreak) -> Cause:
+    found = _QUOTED_NAME.search(graph_break.explanation)
     if not found:
-        return _unknown(each)
+        return _unknown(graph_break)
     name = found["name"]
     if name == "print":
         return Cause(
@@ -146,11 +146,11 @@ def _builds(what: str) -> Cause:
     return Cause(f"it builds {what}", BUILD_BEFORE, outside=BUILD_BEFORE)
 
 
-def _skipped(each: GraphBreak) -> Cause:
-    found = _SKIPPED.search(each.explanation)
+def _skipped(graph_break: GraphBreak) -> Cause:
+    found = _SKIPPED.search(graph_break.explanation)
     name = found["name"].strip(". ") if found else ""
     name = name.replace("<unknown module>.", "").replace("Random.", "random.")
-    is_optimizer = name == "Optimizer.add_param_group" and is_in_torch(each)
+    is_optimizer = name == "Optimizer.add_param_group" and is_in_torch(graph_break)
     if is_optimizer or name.endswith(".__init__"):
         return _builds("an optimizer" if is_optimizer else f"a `{name.removesuffix('.__init__')}`")
     if name == "Optimizer.zero_grad":
@@ -164,31 +164,35 @@ def _skipped(each: GraphBreak) -> Cause:
             "it calls what Dynamo does not trace", "Call it before or after the compiled code."
         )
     why = f"Dynamo does not trace `{name}`"
-    if leaves_value(_code(each), name):
+    if leaves_value(_code(graph_break), name):
         return Cause(why, f"Call `{name}` before or after the compiled code.")
-    wrap = ", or make it a torch.library.custom_op" if "C/C++" in each.explanation else ""
+    wrap = ", or make it a torch.library.custom_op" if "C/C++" in graph_break.explanation else ""
     return Cause(why, f"Call `{name}` before the compiled code and pass what it gives{wrap}.")
 
 
-def _parameter(each: GraphBreak) -> Cause:
-    if each.stack and is_in_torch(each) and each.stack[-1].function == "_apply":
+def _parameter(graph_break: GraphBreak) -> Cause:
+    if (
+        graph_break.stack
+        and is_in_torch(graph_break)
+        and graph_break.stack[-1].function == "_apply"
+    ):
         step = "Convert it before the compiled code."
         return Cause("it converts a module", step, outside=step)
     return _builds("a layer or another torch.nn.Parameter")
 
 
-def _attribute(each: GraphBreak) -> Cause:
-    if each.stack and is_optimizers(each.stack[-1]):
+def _attribute(graph_break: GraphBreak) -> Cause:
+    if graph_break.stack and is_optimizers(graph_break.stack[-1]):
         return _builds("an optimizer")
-    return _unknown(each)
+    return _unknown(graph_break)
 
 
-def _iterated(each: GraphBreak) -> Cause:
-    line = origin(each)
+def _iterated(graph_break: GraphBreak) -> Cause:
+    line = origin(graph_break)
     if line is not None and line.function in COMPREHENSIONS:
         because = "Dynamo cannot go on within a comprehension after a graph break"
         return Cause(because, "Write the loop as a `for` statement.")
-    if "generator" not in each.explanation:
+    if "generator" not in graph_break.explanation:
         because = "it iterates over an object of a class that Dynamo cannot iterate over"
         return Cause(because, "Give a list in its place.")
     return Cause(
@@ -197,8 +201,8 @@ def _iterated(each: GraphBreak) -> Cause:
     )
 
 
-def _context(each: GraphBreak) -> Cause:
-    found = _QUOTED_NAME.search(each.explanation)
+def _context(graph_break: GraphBreak) -> Cause:
+    found = _QUOTED_NAME.search(graph_break.explanation)
     name = f" `{found['name']}`" if found else ""
     return Cause(
         f"Dynamo cannot enter the context manager{name}",
@@ -206,14 +210,14 @@ def _context(each: GraphBreak) -> Cause:
     )
 
 
-def _missing_name(each: GraphBreak) -> Cause:
-    name = f"`{each.name}`" if each.name else "a name there"
-    step = each.hints[0] if each.hints else "Define it before this code first runs."
+def _missing_name(graph_break: GraphBreak) -> Cause:
+    name = f"`{graph_break.name}`" if graph_break.name else "a name there"
+    step = graph_break.hints[0] if graph_break.hints else "Define it before this code first runs."
     return Cause(f"{name} was not defined when Dynamo traced this code", step)
 
 
-def _about_compiling(each: GraphBreak) -> Cause:
-    who = f"`{each.name}`" if each.name else "it"
+def _about_compiling(graph_break: GraphBreak) -> Cause:
+    who = f"`{graph_break.name}`" if graph_break.name else "it"
     return Cause(f"{who} tells torch how to compile", f"Call {who} before the compiled code.")
 
 

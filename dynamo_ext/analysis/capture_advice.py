@@ -230,9 +230,9 @@ def _which_took(took: float) -> str:
     return f", which took {seconds(took)} of compiling" if took else ""
 
 
-def _examples(each: Changes) -> str:
-    values = list(each.values[:MAX_LISTED])
-    more = ", …" if len(each.values) > MAX_LISTED else ""
+def _examples(change: Changes) -> str:
+    values = list(change.values[:MAX_LISTED])
+    more = ", …" if len(change.values) > MAX_LISTED else ""
     return f" ({', '.join(values)}{more})" if len(values) > 1 else ""
 
 

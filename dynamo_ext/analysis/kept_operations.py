@@ -13,14 +13,14 @@ def clauses(report: Report) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_clause(graph, each) for graph in called for each in graph.kept))
 
 
-def _clause(graph: Graph, kept: KeptOperation) -> str:
-    found = next((each for each in graph.operations if each.name == kept.name), None)
-    name = operator(found.target) if found else kept.name
+def _clause(graph: Graph, operation: KeptOperation) -> str:
+    found = next((each for each in graph.operations if each.name == operation.name), None)
+    name = operator(found.target) if found else operation.name
     line, module = (place(found.line), found.module) if found else ("", "")
     # In a loop, one line calls several modules.
     where = f"{line} ({module})" if line and module else line or module
-    without = kept.error_without
+    without = operation.error_without
     why = "a result is wrong without it"
     if without is not None:
-        why = f"error {without:.2g} without it, {kept.error:.2g} with it"
+        why = f"error {without:.2g} without it, {operation.error:.2g} with it"
     return f"`{name}`{f' of {where}' if where else ''} stays in {FULL}: {why}"

@@ -62,12 +62,12 @@ def changes(recompiles: Sequence[Recompile]) -> tuple[Changes, ...]:
     return tuple(sorted(found, key=lambda each: -each.times))
 
 
-def _computed(each: Recompile) -> str:
+def _computed(recompile: Recompile) -> str:
     """What a value without a name is: a part of an expression that a graph break divides."""
-    if each.variable != BETWEEN_GRAPHS:
+    if recompile.variable != BETWEEN_GRAPHS:
         return ""
-    link = "that" if each.kind in {"float", "integer"} else "what"
-    return f"{link} {place(each.line) or 'the code before a graph break'} computes"
+    link = "that" if recompile.kind in {"float", "integer"} else "what"
+    return f"{link} {place(recompile.line) or 'the code before a graph break'} computes"
 
 
 def _group(kind: str, variable: str, dim: int | None, group: Sequence[Recompile]) -> Changes:

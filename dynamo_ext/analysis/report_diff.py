@@ -66,12 +66,12 @@ def _graph(report: Report, graph: Graph) -> str:
     return f"{count(len(calls), 'operation')} ({shown}{more}) of {sizes or 'no tensor'}, in {where}"
 
 
-def _break(each: GraphBreak) -> str:
-    line, because = origin(each), cause_of(each).because
+def _break(graph_break: GraphBreak) -> str:
+    line, because = origin(graph_break), cause_of(graph_break).because
     code = line.code.strip().rstrip(":") if line is not None else ""
     return f"`{code}`: {because}" if code else because
 
 
-def _fallback(each: Fallback) -> str:
-    said = (each.message or each.exception).split("\n")[0]
-    return f"{each.stage}: {each.operator or each.scope}, {said}"
+def _fallback(fallback: Fallback) -> str:
+    said = (fallback.message or fallback.exception).split("\n")[0]
+    return f"{fallback.stage}: {fallback.operator or fallback.scope}, {said}"

@@ -139,10 +139,10 @@ def _steady(plain: Sequence[float]) -> list[float]:
     return steady if len(steady) > 1 and min(steady) >= SHORT_CELL else []
 
 
-def _seconds(report: Report, known: Sequence[tuple[Graph, Gain]]) -> tuple[float, float]:
+def _seconds(report: Report, gains: Sequence[tuple[Graph, Gain]]) -> tuple[float, float]:
     """Of a run as those to come, and of those of its graphs' calls whose gain is known."""
-    named = {graph.id for graph, _ in known}
-    engine = sum(_in_engine(report, graph, each) for graph, each in known)
+    named = {graph.id for graph, _ in gains}
+    engine = sum(_in_engine(report, graph, each) for graph, each in gains)
     others = [graph for graph in report.graphs if graph.calls and graph.id not in named]
     as_plain = sum(graph.run_seconds for graph in others if _is_eagers(graph))
     # A backward pass is not run twice.
@@ -150,18 +150,18 @@ def _seconds(report: Report, known: Sequence[tuple[Graph, Gain]]) -> tuple[float
     return report.outside_seconds + as_plain + untimed + engine, as_plain + engine
 
 
-def _in_engine(report: Report, graph: Graph, each: Gain) -> float:
+def _in_engine(report: Report, graph: Graph, gain: Gain) -> float:
     """A graph's seconds in a run: as they were, but for first calls, which are slow."""
-    return graph.calls * each.engine if report.compile_seconds else graph.run_seconds
+    return graph.calls * gain.engine if report.compile_seconds else graph.run_seconds
 
 
-def _by_pairs(report: Report, known: Sequence[tuple[Graph, Gain]], now: float) -> CellGain:
-    rest = now - sum(_in_engine(report, *each) for each in known)
+def _by_pairs(report: Report, gains: Sequence[tuple[Graph, Gain]], now: float) -> CellGain:
+    rest = now - sum(_in_engine(report, *each) for each in gains)
     ratio, low, high = (
-        (rest + sum(g.calls * each.engine * getattr(each, end) for g, each in known)) / now
+        (rest + sum(g.calls * each.engine * getattr(each, end) for g, each in gains)) / now
         for end in ("ratio", "low", "high")
     )
-    pairs = min(each.pairs for _, each in known)
+    pairs = min(each.pairs for _, each in gains)
     source = f"{count(pairs, 'pair')} of calls of its graphs" if pairs else "races of its graphs"
     return _estimate(now, ratio * now, (low, high), source)
 
@@ -232,11 +232,11 @@ def _why_not(report: Report) -> str:
     return "its graphs' calls take long beside their compiling; each run measures some more"
 
 
-def runs_until_paid(report: Report, found: CellGain) -> int | None:
+def runs_until_paid(report: Report, gain: CellGain) -> int | None:
     """How often the cell has to run until its compiling has paid; ``None`` for never."""
-    if found.verdict != "faster":
+    if gain.verdict != "faster":
         return None
-    runs = math.ceil(spent(report) / (found.plain - found.seconds))
+    runs = math.ceil(spent(report) / (gain.plain - gain.seconds))
     return runs if runs <= MOST_RUNS else None
 
 

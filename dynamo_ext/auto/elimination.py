@@ -93,10 +93,12 @@ def _leaders(left: list[GraphCandidate], board: Board) -> list[GraphCandidate]:
     return [*left[:1], *ranked[:MAX_FINALISTS]]
 
 
-def _fall_behind(each: GraphCandidate, board: Board) -> None:
-    rounds = count(len(each.samples), "round")
-    each.drop_out("slower", f"Clearly slower after {rounds}.")
-    board.put(each.name, "out", reason=each.reason, median=statistics.median(each.samples))
+def _fall_behind(candidate: GraphCandidate, board: Board) -> None:
+    rounds = count(len(candidate.samples), "round")
+    candidate.drop_out("slower", f"Clearly slower after {rounds}.")
+    board.put(
+        candidate.name, "out", reason=candidate.reason, median=statistics.median(candidate.samples)
+    )
 
 
 def speedups_of(candidates: list[GraphCandidate]) -> dict[str, Speedup]:

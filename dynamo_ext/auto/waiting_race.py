@@ -102,19 +102,19 @@ class WaitingRace:
     def _say(self, note: str) -> None:
         self._journal.contest = GraphRace(EAGER, note=note, conclusive=False)
 
-    def _waits_for(self, given: first_run.FirstRun) -> str:
+    def _waits_for(self, budget: first_run.FirstRun) -> str:
         """Why it is not its turn: it takes little of the cell's time, or others take more."""
-        if math.isinf(given.seconds):
+        if math.isinf(budget.seconds):
             # No run of a cell: what waited in one is called by other code.
             return ""
-        last = given.before
+        last = budget.before
         known = {} if last is None else dict(last.waiting)
-        seconds, ran = self._seconds, given.running
+        seconds, ran = self._seconds, budget.running
         if last is not None and self in known:
             seconds, ran = known[self], last.ran
         if seconds < SHARE * ran:
             return _LITTLE
-        for each, now in list(given.waiting.items()):
+        for each, now in list(budget.waiting.items()):
             known[each] = max(now, known.get(each, 0.0))
         return _LATER if known[self] < max(known.values()) else ""
 

@@ -46,11 +46,11 @@ class CompileContext:
         """Whether a graph that misses the bound is eager's."""
         return self.strict and self.bound is not None and self.precision != FULL
 
-    def missed(self, found: Sequence[Any], exact: Sequence[Any]) -> str:
+    def missed(self, outputs: Sequence[Any], exact: Sequence[Any]) -> str:
         """Why results in a lower precision do not meet the bound; nothing where there is none."""
         said = ""
         if self.bound is not None and self.precision != FULL:
             # What cannot be judged, for want of memory say, is not missed.
             with suppressed(Exception):
-                said = self.bound.missed(found, exact)
+                said = self.bound.missed(outputs, exact)
         return said

@@ -143,8 +143,8 @@ class Table:
             self._warned.add(found)
             self._warn(f"cannot be used now ({error}): {self.path}")
 
-    def _warn(self, said: str) -> None:
-        message = f"dynamo_ext's cache {said}. Races and trials of operations are run again."
+    def _warn(self, text: str) -> None:
+        message = f"dynamo_ext's cache {text}. Races and trials of operations are run again."
         warnings.warn(message, FallbackWarning, stacklevel=2)
 
 

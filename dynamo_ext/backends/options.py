@@ -48,12 +48,12 @@ def resolve(
     return values
 
 
-def _unknown(backend: str, name: str, known: list[str]) -> tuple[str, str]:
-    if not known:
+def _unknown(backend: str, name: str, names: list[str]) -> tuple[str, str]:
+    if not names:
         return f"{backend} has no option {name!r}.", "It takes no options at all."
-    near = difflib.get_close_matches(name, known, n=1)
+    near = difflib.get_close_matches(name, names, n=1)
     hint = f"Did you mean {near[0]!r}? " if near else ""
-    return f"{backend} has no option {name!r}.", f"{hint}It has: {', '.join(known)}."
+    return f"{backend} has no option {name!r}.", f"{hint}It has: {', '.join(names)}."
 
 
 def _convert(backend: str, spec: OptionSpec, value: Any) -> Any:

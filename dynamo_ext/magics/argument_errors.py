@@ -18,9 +18,9 @@ _NAMES = re.compile(r"[a-z_]\w*(?:[:,]\w+)*")
 """Names of backends, with or without a precision."""
 
 
-def closest(word: str, known: Collection[str]) -> str:
+def closest(word: str, names: Collection[str]) -> str:
     """The known word that is most like this one; empty where none is alike."""
-    near = difflib.get_close_matches(word.lower(), known, n=1)
+    near = difflib.get_close_matches(word.lower(), names, n=1)
     return near[0] if near else ""
 
 
@@ -46,9 +46,9 @@ def parse(parser: MagicArgumentParser, line: str) -> argparse.Namespace:
     raise UsageError(message)
 
 
-def refuse(command: str, said: str = "") -> NoReturn:
+def refuse(command: str, text: str = "") -> NoReturn:
     """Raise ``UsageError`` for a command that is written otherwise than ``COMMANDS`` has it."""
-    message = f"{said} Write it as {COMMANDS[command][2]}.".lstrip()
+    message = f"{text} Write it as {COMMANDS[command][2]}.".lstrip()
     raise UsageError(message)
 
 
@@ -94,6 +94,6 @@ def _stray_word(line: str, said: str) -> str:
     return next((said for holds, said in ways if holds), "") or _meant(word, modes)
 
 
-def _meant(word: str, known: Collection[str]) -> str:
-    near = closest(word, known)
-    return f"Did you mean {near}?" if near else f"There are: {', '.join(known)}."
+def _meant(word: str, names: Collection[str]) -> str:
+    near = closest(word, names)
+    return f"Did you mean {near}?" if near else f"There are: {', '.join(names)}."

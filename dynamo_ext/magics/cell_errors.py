@@ -60,7 +60,7 @@ def show_error(shell: InteractiveShell, error: BaseException, filename: str) -> 
     return False
 
 
-def show_as(error: BaseException, said: str) -> None:
+def show_as(error: BaseException, text: str) -> None:
     """Have IPython show an error as one line."""
-    lines = [f"{type(error).__name__}: {said}"]
+    lines = [f"{type(error).__name__}: {text}"]
     error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]

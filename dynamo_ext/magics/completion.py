@@ -83,12 +83,12 @@ def _backends(token: str, *, several: bool = False) -> list[str]:
     return [f"{before}{comma}{each}" for each in found if each.startswith(prefix)]
 
 
-def _options(said: list[str]) -> list[str]:
+def _options(words: list[str]) -> list[str]:
     """The keys of the options that the backends on the line have."""
     from dynamo_ext.backends import precision, registry
     from dynamo_ext.measure.candidates import names_in
 
-    listed = [value for flag, value in itertools.pairwise(said) if flag in _BACKENDS]
+    listed = [value for flag, value in itertools.pairwise(words) if flag in _BACKENDS]
     names = [precision.split(name)[0] for text in listed for name in names_in(text)]
     found = [registry.get(name) for name in names if name in registry.names()]
     return list(dict.fromkeys(f"{spec.name}=" for each in found for spec in each.options))

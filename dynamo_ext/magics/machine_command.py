@@ -16,18 +16,18 @@ def machine_command() -> None:
         print(_text(measure_machine(device)))  # noqa: T201 - a magic's answer
 
 
-def _text(found: MachineLimits) -> str:
-    products = [f"{name} {amount(rate, 'FLOP/s')}" for name, rate in found.products]
-    reads = [f"{amount(rate, 'B/s')} of {size(read)}" for read, rate in found.reads]
-    where = f"{found.device}, {count(found.threads, 'thread')}, torch {found.torch}"
+def _text(limits: MachineLimits) -> str:
+    products = [f"{name} {amount(rate, 'FLOP/s')}" for name, rate in limits.products]
+    reads = [f"{amount(rate, 'B/s')} of {size(read)}" for read, rate in limits.reads]
+    where = f"{limits.device}, {count(limits.threads, 'thread')}, torch {limits.torch}"
     lines = [
         f"{where}:",
         f"  products of matrices: {', '.join(products)}",
         f"  memory that is read again and again: {', '.join(reads)}",
     ]
-    if found.busy_cores >= BUSY_CORES:
+    if limits.busy_cores >= BUSY_CORES:
         lines.append(
-            f"Other programs kept {found.busy_cores:.1f} cores busy meanwhile. Measure again when "
+            f"Other programs kept {limits.busy_cores:.1f} cores busy meanwhile. Measure again when "
             "the machine is idle: %dynamo machine"
         )
     return "\n".join(lines)

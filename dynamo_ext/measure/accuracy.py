@@ -59,10 +59,10 @@ def leaves(path: str, value: Any, depth: int = 9) -> Iterator[tuple[str, Any]]:
         yield from leaves(path + step, item, depth - 1)
 
 
-def against(found: Results, expected: Results, reference: str = "eager") -> Accuracy:
-    """How far ``found`` is from ``expected``, with the verdict that the dtype asks for."""
-    if found.keys() != expected.keys():
-        odd = sorted(found.keys() ^ expected.keys())
+def against(outputs: Results, expected: Results, reference: str = "eager") -> Accuracy:
+    """How far ``outputs`` is from ``expected``, with the verdict that the dtype asks for."""
+    if outputs.keys() != expected.keys():
+        odd = sorted(outputs.keys() ^ expected.keys())
         detail = f"{odd[0]} is a result of only one of the two."
         return Accuracy(
             reference,
@@ -77,9 +77,9 @@ def against(found: Results, expected: Results, reference: str = "eager") -> Accu
     details = (
         f"{name}: {wrong}"
         for name, want in expected.items()
-        if (wrong := tolerance.difference(found[name], want, read_from))
+        if (wrong := tolerance.difference(outputs[name], want, read_from))
     )
-    return _measured(found, expected, reference, next(details, ""))
+    return _measured(outputs, expected, reference, next(details, ""))
 
 
 def _coarsest(results: Results) -> torch.dtype:
@@ -88,24 +88,24 @@ def _coarsest(results: Results) -> torch.dtype:
     return max(kinds, key=lambda kind: torch.finfo(kind).eps, default=torch.get_default_dtype())
 
 
-def against_float64(found: Results, eager: Results, exact: Results) -> Accuracy:
-    """How far ``found`` is from the float64 result, against how far eager is."""
-    names = [n for n in exact if n in found and n in eager and floating(exact[n])]
+def against_float64(outputs: Results, eager: Results, exact: Results) -> Accuracy:
+    """How far ``outputs`` is from the float64 result, against how far eager is."""
+    names = [n for n in exact if n in outputs and n in eager and floating(exact[n])]
     detail = ""
     for name in names:
-        if found[name].shape != exact[name].shape or eager[name].shape != exact[name].shape:
+        if outputs[name].shape != exact[name].shape or eager[name].shape != exact[name].shape:
             detail = f"{name} has another shape in float64."
             break
-        wrong = tolerance.farther(found[name], eager[name], exact[name])
+        wrong = tolerance.farther(outputs[name], eager[name], exact[name])
         if wrong:
             detail = f"{name}: {wrong}"
             break
     kept = {n: exact[n] for n in names}
-    return _measured({n: found[n] for n in names}, kept, "float64", detail)
+    return _measured({n: outputs[n] for n in names}, kept, "float64", detail)
 
 
 def lowered(
-    found: Results,
+    outputs: Results,
     eager: Results,
     exact: Results | None,
     precision: str,
@@ -122,17 +122,17 @@ def lowered(
     precision = "int8" if precision == FULL else precision
     reference = "float64" if exact else "eager"
     right = {**eager, **{n: v for n, v in (exact or {}).items() if n in eager and floating(v)}}
-    if found.keys() != right.keys():
-        return against(found, eager, reference)
+    if outputs.keys() != right.keys():
+        return against(outputs, eager, reference)
     details, values = [], []
     for name, want in right.items():
         # Gradients are rounded in the backward pass, too.
         gradient = name.partition(OF_INPUT)[0].endswith(GRADIENT)
         allowed = verdict.Allowance(precision, bound, 2.0 if gradient else 1.0)
-        wrong, value = verdict.lowered(found[name], eager[name], want, allowed)
+        wrong, value = verdict.lowered(outputs[name], eager[name], want, allowed)
         details += [f"{name}: {wrong}"] if wrong else []
         values += [value] if value is not None else []
-    measured = _measured(found, right, reference, details[0] if details else "")
+    measured = _measured(outputs, right, reference, details[0] if details else "")
     return dataclasses.replace(
         measured,
         bound=BOUNDS[precision],
@@ -155,40 +155,40 @@ def _rows(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.ndim > 0
 
 
-def no_better_than_eager(found: Results, eager: Results, exact: Results) -> list[str]:
+def no_better_than_eager(outputs: Results, eager: Results, exact: Results) -> list[str]:
     """The results that neither agree with eager's nor are about as near to float64's as eager's.
 
     What only one of the two has is among them.
     """
     read_from = _coarsest(eager)
-    both = [name for name in eager if name in found]
-    worse = [n for n in both if verdict.difference(found[n], eager[n], exact.get(n), read_from)]
-    return sorted(found.keys() ^ eager.keys()) + worse
+    both = [name for name in eager if name in outputs]
+    worse = [n for n in both if verdict.difference(outputs[n], eager[n], exact.get(n), read_from)]
+    return sorted(outputs.keys() ^ eager.keys()) + worse
 
 
-def distance(found: Any, expected: Any) -> float:
+def distance(output: Any, expected: Any) -> float:
     """The root mean square of the difference of two floating-point tensors.
 
     It is infinity where dtype, device or shape differ, an infinity or NaN is elsewhere, or one of
     the two is not such a tensor.
     """
-    if not floating(found, expected):
+    if not floating(output, expected):
         return math.inf
     facts = ("dtype", "device", "shape")
-    if any(getattr(found, fact) != getattr(expected, fact) for fact in facts):
+    if any(getattr(output, fact) != getattr(expected, fact) for fact in facts):
         return math.inf
-    mine, theirs = found.detach().double(), expected.detach().double()
+    mine, theirs = output.detach().double(), expected.detach().double()
     away = torch.where((mine == theirs) | (mine.isnan() & theirs.isnan()), 0.0, mine - theirs)
     root = float(away.pow(2).mean().sqrt()) if away.numel() else 0.0
     return math.inf if math.isnan(root) else root
 
 
-def _measured(found: Results, expected: Results, reference: str, detail: str) -> Accuracy:
+def _measured(outputs: Results, expected: Results, reference: str, detail: str) -> Accuracy:
     dot = one = other = worst = relative = noise = 0.0
     agreeing = rows = 0
     dtypes: list[str] = []
     for name, want in expected.items():
-        got = found[name]
+        got = outputs[name]
         comparable = floating(want) and isinstance(got, torch.Tensor) and got.shape == want.shape
         if not comparable or not want.numel():
             continue

@@ -140,12 +140,14 @@ class _Comparing:
         """Seconds in which something may begin."""
         return self._limit - (self._clock() - self._started)
 
-    def _too_late(self, each: CompiledCandidate) -> bool:
+    def _too_late(self, candidate: CompiledCandidate) -> bool:
         """Leave out a row, but not the baseline, for want of time; whether it was left out."""
-        out = each is not self._base and bool(each.candidate.compiler or each.candidate.call)
+        out = candidate is not self._base and bool(
+            candidate.candidate.compiler or candidate.candidate.call
+        )
         if out:
-            each.call, each.remedy = None, self._longer
-            each.unmeasured = _LATE.format(self._limit)
+            candidate.call, candidate.remedy = None, self._longer
+            candidate.unmeasured = _LATE.format(self._limit)
         return out
 
     @property

@@ -124,16 +124,18 @@ def fastest(times: Iterable[GraphTime]) -> str:
     return winner_of({time.backend: time.speedup for time in measured if time.speedup})
 
 
-def _time(each: GraphCandidate, eager: GraphCandidate, switch: MultiBackendGraph) -> GraphTime:
-    if each.outcome:
-        return GraphTime(each.name, cast("Outcome", each.outcome), reason=each.reason)
-    if each.error is not None:
-        return GraphTime(each.name, "failed", reason=one_line(each.error))
-    if not each.samples:
-        return GraphTime(each.name, "unmeasured", reason="Time ran out.")
-    in_engine = each is eager or runs_in_engine(switch, each.name)
+def _time(candidate: GraphCandidate, eager: GraphCandidate, switch: MultiBackendGraph) -> GraphTime:
+    if candidate.outcome:
+        return GraphTime(
+            candidate.name, cast("Outcome", candidate.outcome), reason=candidate.reason
+        )
+    if candidate.error is not None:
+        return GraphTime(candidate.name, "failed", reason=one_line(candidate.error))
+    if not candidate.samples:
+        return GraphTime(candidate.name, "unmeasured", reason="Time ran out.")
+    in_engine = candidate is eager or runs_in_engine(switch, candidate.name)
     outcome: Outcome = "measured" if in_engine else "eager"
-    return GraphTime(each.name, outcome, each.timing, each.speedup_over(eager))
+    return GraphTime(candidate.name, outcome, candidate.timing, candidate.speedup_over(eager))
 
 
 def _mix(

@@ -47,21 +47,21 @@ class ResultCheck:
         self._settings = settings
         self._exact: Results | None = None
 
-    def __call__(self, each: CompiledCandidate, found: Results) -> None:
+    def __call__(self, candidate: CompiledCandidate, found: Results) -> None:
         """Judge results; what is measured, and what is wrong, goes to the candidate."""
-        bound = each.candidate.bound
-        lowered = each.candidate.precision != FULL
+        bound = candidate.candidate.bound
+        lowered = candidate.candidate.precision != FULL
         found, eager = self.with_the_same_names(found)
         if lowered or (bound and not accuracy.against(found, eager).within):
             judge = None if self._settings.check_on else bound
-            exact, chosen = self.ask_float64(), each.candidate.precision
+            exact, chosen = self.ask_float64(), candidate.candidate.precision
             measured = accuracy.lowered(found, eager, exact, chosen, judge)
-            each.accuracy.append(measured)
-            each.wrong = measured.detail
+            candidate.accuracy.append(measured)
+            candidate.wrong = measured.detail
         else:
-            self._as_eager(each, found, eager)
-        if bound is not None and self._settings.check_on and not each.wrong:
-            self._on_other_inputs(each, bound)
+            self._as_eager(candidate, found, eager)
+        if bound is not None and self._settings.check_on and not candidate.wrong:
+            self._on_other_inputs(candidate, bound)
 
     def ask_float64(self) -> Results:
         """What the code gives in float64; nothing where it does not run in it."""
@@ -69,53 +69,53 @@ class ResultCheck:
             self._exact = self._float64()
         return self._exact
 
-    def with_the_same_names(self, found: Results) -> tuple[Results, Results]:
+    def with_the_same_names(self, outputs: Results) -> tuple[Results, Results]:
         """The results and eager's; what one of them alone changed is as before in the other.
 
         That is where rounding changed it: in float64 it changes by a tenth of that at most. A
         weight whose gradient is zero but for rounding is such a case. Otherwise both are left as
         they are.
         """
-        odd = found.keys() ^ self.eager.keys()
+        odd = outputs.keys() ^ self.eager.keys()
         kept = {name: self._workload.snapshot.content(name) for name in odd}
         before = {name: content for name, content in kept.items() if content is not None}
         if not odd or len(before) < len(odd) or not (exact := self.ask_float64()):
-            return found, self.eager
-        mine, theirs, right = (before | each for each in (found, self.eager, exact))
+            return outputs, self.eager
+        mine, theirs, right = (before | each for each in (outputs, self.eager, exact))
         for name in odd:
             three = mine[name], theirs[name], right[name]
             changes = [accuracy.distance(each.double(), before[name].double()) for each in three]
             rounding = changes[2] <= tolerance.SENSELESS * max(changes[:2]) < math.inf
             if not rounding or tolerance.farther(*three):
-                return found, self.eager
+                return outputs, self.eager
         return mine, theirs
 
-    def _as_eager(self, each: CompiledCandidate, found: Results, eager: Results) -> None:
+    def _as_eager(self, candidate: CompiledCandidate, outputs: Results, eager: Results) -> None:
         fp64 = self._settings.fp64
-        judged = accuracy.against(found, eager, f"eager {self._settings.dtype}".strip())
-        each.accuracy.append(judged)
+        judged = accuracy.against(outputs, eager, f"eager {self._settings.dtype}".strip())
+        candidate.accuracy.append(judged)
         if self.single is not None:
-            measured = accuracy.against(found, self.single, "eager float32")
+            measured = accuracy.against(outputs, self.single, "eager float32")
             # Only the distance tells: the dtypes differ on purpose.
-            each.accuracy.append(replace(measured, within=True, detail=""))
+            candidate.accuracy.append(replace(measured, within=True, detail=""))
         exact = self.ask_float64() if fp64 or not judged.within else {}
         if not judged.within:
-            odd = accuracy.no_better_than_eager(found, eager, exact)
-            if odd and not fp64 and self._as_unsure(odd, found, eager):
+            odd = accuracy.no_better_than_eager(outputs, eager, exact)
+            if odd and not fp64 and self._as_unsure(odd, outputs, eager):
                 self.notes.append(
-                    f"{each.candidate.name}: {listing(odd, 2)} differ from eager's by no more than "
-                    "twice what eager's own move where weights and inputs change by a few "
-                    "roundings."
+                    f"{candidate.candidate.name}: {listing(odd, 2)} differ from eager's by no "
+                    "more than twice what eager's own move where weights and inputs change by a "
+                    "few roundings."
                 )
             elif odd:
-                each.wrong = judged.detail
+                candidate.wrong = judged.detail
         if exact:
-            measured = accuracy.against_float64(found, eager, exact)
-            each.accuracy.append(measured)
+            measured = accuracy.against_float64(outputs, eager, exact)
+            candidate.accuracy.append(measured)
             if fp64:
-                each.wrong = each.wrong or measured.detail
+                candidate.wrong = candidate.wrong or measured.detail
 
-    def _as_unsure(self, names: Sequence[str], found: Results, eager: Results) -> bool:
+    def _as_unsure(self, names: Sequence[str], outputs: Results, eager: Results) -> bool:
         """Whether eager's own results move about as far by rounding.
 
         Gradients jump where a ReLU or the maximum of a window turns, so that there are several
@@ -123,7 +123,7 @@ class ResultCheck:
         """
         moves = self._farthest_moves
         return all(
-            accuracy.distance(found.get(name), eager.get(name)) <= _LENIENT * moves.get(name, 0.0)
+            accuracy.distance(outputs.get(name), eager.get(name)) <= _LENIENT * moves.get(name, 0.0)
             for name in names
         )
 
@@ -165,7 +165,7 @@ class ResultCheck:
             for name in results.keys() & self.eager.keys()
         }
 
-    def _on_other_inputs(self, each: CompiledCandidate, bound: AccuracyBound) -> None:
+    def _on_other_inputs(self, candidate: CompiledCandidate, bound: AccuracyBound) -> None:
         """Judge by the user's other inputs, all of them as one."""
         workload, inputs = self._workload, self._settings.check_on
         eager, exact = self._elsewhere
@@ -173,20 +173,20 @@ class ResultCheck:
         try:
             for given in inputs:
                 with workload.on(given):
-                    if each.call is not None:
-                        each.call()
+                    if candidate.call is not None:
+                        candidate.call()
                         found.append(workload.results())
         except Exception as error:  # noqa: BLE001 - a failing candidate is a row with its reason
             pass_on(error)
-            each.failure = one_line(error)
+            candidate.failure = one_line(error)
             return
-        chosen, together = each.candidate.precision, accuracy.joined(found)
+        chosen, together = candidate.candidate.precision, accuracy.joined(found)
         measured = accuracy.lowered(together, eager, exact, chosen, bound)
         if chosen == FULL and accuracy.against(together, eager).within:
             measured = replace(measured, within=True, detail="")
         reference = f"{measured.reference}, on {count(len(inputs), 'other input')}"
-        each.accuracy.append(replace(measured, reference=reference))
-        each.wrong = measured.detail
+        candidate.accuracy.append(replace(measured, reference=reference))
+        candidate.wrong = measured.detail
 
     @functools.cached_property
     def _elsewhere(self) -> tuple[Results, Results]:

@@ -11,8 +11,8 @@ from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.common import OptionSpec
 
 
-def _option(said: str, *, default: Any = False, **more: Any) -> Any:
-    return field(default=default, metadata={"help": said, **more})
+def _option(text: str, *, default: Any = False, **more: Any) -> Any:
+    return field(default=default, metadata={"help": text, **more})
 
 
 _LEAST, _RUNS = 5.0, 3

@@ -100,9 +100,9 @@ class AccuracyBound:
         met = value <= self.limit if self.sign == "<=" else value >= self.limit
         return "" if met else f"{self.metric} is {value:.9g}, and {self} was asked for.", value
 
-    def missed(self, found: Sequence[Any], exact: Sequence[Any]) -> str:
+    def missed(self, outputs: Sequence[Any], exact: Sequence[Any]) -> str:
         """Why the first of several results that does not meet it does not, or nothing."""
-        pairs = zip(found, exact, strict=True)
+        pairs = zip(outputs, exact, strict=True)
         return next(filter(None, (self.judge(got, right)[0] for got, right in pairs)), "")
 
     def worst(self, values: Iterable[float]) -> float | None:
@@ -116,10 +116,10 @@ def of_users(text: str) -> bool:
     return found is not None and found[1] == _OWN
 
 
-def _of_function(function: Metric, found: torch.Tensor, exact: torch.Tensor) -> float:
+def _of_function(function: Metric, output: torch.Tensor, exact: torch.Tensor) -> float:
     name = getattr(function, "__name__", type(function).__name__)
     try:
-        return float(function(found, exact))
+        return float(function(output, exact))
     except Exception as error:
         message = f"The metric {name} raised {type(error).__name__}: {error}"
         raise OptionError(message, "It gets a result and float64's, and gives a number.") from error
@@ -135,11 +135,11 @@ def cosine(found: torch.Tensor, exact: torch.Tensor) -> float:
     return min(float(found @ exact) / sizes, 1.0)
 
 
-def top1(found: torch.Tensor, exact: torch.Tensor) -> float:
+def top1(output: torch.Tensor, exact: torch.Tensor) -> float:
     """The share of rows along the last dimension whose largest element is in the same place."""
-    if not found.numel() or not found.ndim:
+    if not output.numel() or not output.ndim:
         return 1.0
-    return float((found.argmax(-1) == exact.argmax(-1)).double().mean())
+    return float((output.argmax(-1) == exact.argmax(-1)).double().mean())
 
 
 _METRICS = {"cosine": cosine, "rel": lowered_precision.relative_error, "top1": top1}

@@ -49,24 +49,27 @@ def difference(got: Any, right: Any, precision: str, most: float) -> str:
     )
 
 
-def is_rounding(found: Any, eager: Any, exact: Any, precision: str) -> bool:
+def is_rounding(output: Any, eager: Any, exact: Any, precision: str) -> bool:
     """Whether a result is nothing but rounding, in eager and, as far as it goes, in ``precision``.
 
-    Eager's error is larger than the exact result, and that of ``found`` is to eager's at most as
+    Eager's error is larger than the exact result, and that of ``output`` is to eager's at most as
     their roundings are.
     """
     import torch
 
-    if not tolerance.floating(found, eager, exact) or not found.shape == eager.shape == exact.shape:
+    if (
+        not tolerance.floating(output, eager, exact)
+        or not output.shape == eager.shape == exact.shape
+    ):
         return False
     right = exact.detach().double()
-    away, own = (float((each.detach().double() - right).norm()) for each in (found, eager))
+    away, own = (float((each.detach().double() - right).norm()) for each in (output, eager))
     coarser = max(_ROUNDING[precision] / torch.finfo(eager.dtype).eps, 1.0)
     # Of what is not finite, nothing is said.
     return float(right.norm()) < own < float("inf") and away <= coarser * own
 
 
-def largest_error(found: Sequence[Any], exact: Sequence[Any]) -> float:
+def largest_error(outputs: Sequence[Any], exact: Sequence[Any]) -> float:
     """The largest ``relative_error`` of outputs as in ``disagreement``, of equal shapes.
 
     Infinity where one of the two is not finite and the other is.
@@ -74,7 +77,7 @@ def largest_error(found: Sequence[Any], exact: Sequence[Any]) -> float:
     import torch
 
     largest = 0.0
-    for got, right in zip(found, exact, strict=True):
+    for got, right in zip(outputs, exact, strict=True):
         if tolerance.floating(right):
             if not torch.equal(got.isfinite(), right.isfinite()):
                 return float("inf")

@@ -142,7 +142,7 @@ def multiple(dtype: torch.dtype) -> float:
     return 3.0 if str(dtype) in {"torch.float16", "torch.bfloat16"} else 2.0
 
 
-def farther(found: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor) -> str:
+def farther(output: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor) -> str:
     """Whether a result is much farther from the exact one than eager's is, as one sentence.
 
     Where eager is itself off by more than a tenth of the result's own size, its distance cannot
@@ -152,7 +152,7 @@ def farther(found: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor) -> st
     """
     if not exact.numel():
         return ""
-    mine, theirs, right = (t.detach().double() for t in (found, eager, exact))
+    mine, theirs, right = (t.detach().double() for t in (output, eager, exact))
     if not ((mine.isfinite() == theirs.isfinite()).all()):
         return "it is not finite where eager's is, or the other way round."
     finite = mine.isfinite() & right.isfinite()

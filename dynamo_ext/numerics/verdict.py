@@ -45,7 +45,7 @@ class Allowance:
 
 
 def disagreement(
-    found: Sequence[Any],
+    outputs: Sequence[Any],
     eager: Sequence[Any],
     exact: Callable[[], Sequence[Any]] = tuple[Any, ...],
     precision: str = FULL,
@@ -54,15 +54,15 @@ def disagreement(
 ) -> str:
     """What is wrong with the first of several results that is not right, as one sentence.
 
-    ``found`` and ``eager`` are tensors of any shape, numbers or ``None``, in their order. ``exact``
-    gives the same at a higher precision, for as many as there are, by default for none; it is
-    called where it decides.
+    ``outputs`` and ``eager`` are tensors of any shape, numbers or ``None``, in their order.
+    ``exact`` gives the same at a higher precision, for as many as there are, by default for none;
+    it is called where it decides.
     ``names`` are those of the results, ``Output 0`` and so on where none are given.
     """
-    if len(found) != len(eager):
-        return f"{len(found)} outputs came where {len(eager)} were expected."
+    if len(outputs) != len(eager):
+        return f"{len(outputs)} outputs came where {len(eager)} were expected."
     higher: list[Any] | None = None
-    for position, (got, want) in enumerate(zip(found, eager, strict=True)):
+    for position, (got, want) in enumerate(zip(outputs, eager, strict=True)):
         if precision == FULL and not tolerance.difference(got, want):
             continue
         if higher is None:
@@ -76,22 +76,22 @@ def disagreement(
     return ""
 
 
-def difference(found: Any, eager: Any, exact: Any, numbers: torch.dtype | None = None) -> str:
+def difference(output: Any, eager: Any, exact: Any, numbers: torch.dtype | None = None) -> str:
     """What is wrong with one result in the code's own precision, or nothing.
 
     ``exact`` is the same at a higher precision; anything else excuses nothing. ``numbers`` is as in
     ``tolerance.difference``.
     """
-    wrong = tolerance.difference(found, eager, numbers)
-    if not wrong or not tolerance.floating(found, eager, exact):
+    wrong = tolerance.difference(output, eager, numbers)
+    if not wrong or not tolerance.floating(output, eager, exact):
         return wrong
-    alike = found.shape == eager.shape == exact.shape and found.dtype == eager.dtype
+    alike = output.shape == eager.shape == exact.shape and output.dtype == eager.dtype
     if not alike or exact.dtype == eager.dtype:
         return wrong
-    return tolerance.farther(found, eager, exact) and wrong
+    return tolerance.farther(output, eager, exact) and wrong
 
 
-def lowered(found: Any, eager: Any, exact: Any, allowed: Allowance) -> tuple[str, float | None]:
+def lowered(output: Any, eager: Any, exact: Any, allowed: Allowance) -> tuple[str, float | None]:
     """What is wrong with one result in a lower precision, and the metric of the user's bound.
 
     The sentence is empty where nothing is wrong. The metric is ``None`` where there is no bound,
@@ -99,8 +99,8 @@ def lowered(found: Any, eager: Any, exact: Any, allowed: Allowance) -> tuple[str
     """
     precision, bound = allowed.precision, allowed.bound
     right = exact if tolerance.floating(exact, eager) else eager
-    if lowered_precision.is_rounding(found, eager, right, precision):
+    if lowered_precision.is_rounding(output, eager, right, precision):
         return "", None
-    missed, reached = bound.judge(found, right) if bound else ("", None)
+    missed, reached = bound.judge(output, right) if bound else ("", None)
     most = lowered_precision.BOUNDS[precision] * allowed.times
-    return lowered_precision.difference(found, right, precision, most) or missed, reached
+    return lowered_precision.difference(output, right, precision, most) or missed, reached

@@ -140,11 +140,11 @@ def current() -> FirstRun:
 
 
 @contextlib.contextmanager
-def within(given: FirstRun) -> Iterator[None]:
+def within(budget: FirstRun) -> Iterator[None]:
     """Let the block have these seconds."""
-    token = _current.set(given)
+    token = _current.set(budget)
     try:
         yield
     finally:
-        given.ran = given.running
+        budget.ran = budget.running
         _current.reset(token)

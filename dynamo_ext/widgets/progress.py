@@ -212,13 +212,13 @@ def _table(progress: RaceProgress) -> Markup:
     return element("table", element("tbody", *rows))
 
 
-def _row(each: Standing, progress: RaceProgress) -> Markup:
-    turn = each.name == progress.candidate and progress.phase != "timing"
-    said = _PHASES[progress.phase] if turn else _STATES.get(each.state, "")
-    if each.state == "out":
-        said = clip(each.reason, _LONGEST)
-    elif each.median and not turn:
+def _row(standing: Standing, progress: RaceProgress) -> Markup:
+    turn = standing.name == progress.candidate and progress.phase != "timing"
+    said = _PHASES[progress.phase] if turn else _STATES.get(standing.state, "")
+    if standing.state == "out":
+        said = clip(standing.reason, _LONGEST)
+    elif standing.median and not turn:
         said = "being timed" if progress.phase == "timing" else "timed"
-    call = f"{seconds(each.median)} a call" if each.median else ""
-    name = element("b", each.name) if turn else each.name
+    call = f"{seconds(standing.median)} a call" if standing.median else ""
+    name = element("b", standing.name) if turn else standing.name
     return element("tr", element("th", name, scope="row"), element("td", said), element("td", call))

@@ -31,7 +31,7 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
 def disagreement(
     graph: GraphModule,
     args: Sequence[Any],
-    found: Sequence[Any],
+    outputs: Sequence[Any],
     expected: Sequence[Any],
     *,
     rounding: bool = False,
@@ -43,7 +43,7 @@ def disagreement(
     first = ""
     for each, right in _references(graph, args, expected):
         exact = partial(higher_precision.exact, each, args, right) if rounding else tuple[Any, ...]
-        wrong = verdict.disagreement(found, right, exact)
+        wrong = verdict.disagreement(outputs, right, exact)
         if not wrong:
             return ""
         first = first or wrong

@@ -182,14 +182,14 @@ class RunLog:
             before = calls.fallbacks_before
             self.calls[entry] = GraphCalls(fallbacks_before=before, raced_before=calls.raced_before)
 
-    def add_recompile(self, found: Recompile, entry: FrameEntry | None = None) -> None:
+    def add_recompile(self, recompile: Recompile, entry: FrameEntry | None = None) -> None:
         """Keep equal recompiles once, with their count; ``entry`` is the frame that compiles."""
-        came = (found.actual, found.actual_type)
-        key = (found.function, found.guard, *came, str(found.prevented))
+        came = (recompile.actual, recompile.actual_type)
+        key = (recompile.function, recompile.guard, *came, str(recompile.prevented))
         with self.lock:
             known = self.recompiles.get(key)
             count = known.count + 1 if known else 1
-            self.recompiles[key] = dataclasses.replace(found, count=count)
+            self.recompiles[key] = dataclasses.replace(recompile, count=count)
             if entry is not None:
                 self.recompiled.setdefault(key, []).append(entry)
 

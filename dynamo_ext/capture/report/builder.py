@@ -53,11 +53,11 @@ def build_report(run: RunLog, facts: Report, standing: Iterable[FrameEntry] = ()
     )
 
 
-def _break(found: GraphBreak, file: str) -> GraphBreak:
-    stack = tuple(_line(each, file) for each in found.stack)
-    if stack == found.stack:
-        return _placed(found, file)
-    return dataclasses.replace(found, line=users_line(stack), stack=stack)
+def _break(graph_break: GraphBreak, file: str) -> GraphBreak:
+    stack = tuple(_line(each, file) for each in graph_break.stack)
+    if stack == graph_break.stack:
+        return _placed(graph_break, file)
+    return dataclasses.replace(graph_break, line=users_line(stack), stack=stack)
 
 
 def _all_placed(records: Iterable[Placed], file: str) -> tuple[Placed, ...]:

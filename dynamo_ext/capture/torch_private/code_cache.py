@@ -53,9 +53,9 @@ def new_guards(result: Any) -> Any:
     return guarded.guard_manager if guarded is not None else None
 
 
-def guard_also(manager: Any, check: Callable[[Any], bool], said: str) -> None:
+def guard_also(manager: Any, check: Callable[[Any], bool], text: str) -> None:
     """Add a guard to those that ``guard_managers`` or ``new_guards`` gave."""
-    manager.root.add_lambda_guard(check, [said], None)
+    manager.root.add_lambda_guard(check, [text], None)
 
 
 def draws_first(rewritten: types.CodeType) -> bool:

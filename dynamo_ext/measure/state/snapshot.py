@@ -118,7 +118,7 @@ class Snapshot:
         changed = [said for said, state in self._beyond if state.restore(thorough=True)]
         return changed[0] if changed else ""
 
-    def _look_beyond(self, said: str, stopped: Any) -> None:
+    def _look_beyond(self, text: str, stopped: Any) -> None:
         """Name what is stopped, and note the tensors that nothing else leads to."""
         if object_kinds.leads_everywhere(stopped):
             return
@@ -139,12 +139,12 @@ class Snapshot:
                     pending.append(each)
                     continue
                 with contextlib.suppress(RuntimeError, NotImplementedError):
-                    self._beyond.append((said, TensorState(each)))
+                    self._beyond.append((text, TensorState(each)))
         # Most weak references are to what was found in another way.
         if len(self._seen) > known or not issubclass(type(stopped), object_kinds.WEAK):
-            self.stopped.append(said)
+            self.stopped.append(text)
         if not object_kinds.stays_the_same(type(stopped)):
-            self.unrestorable.append(said)
+            self.unrestorable.append(text)
 
     @functools.singledispatchmethod
     def _take(self, value: Any, path: str) -> Iterable[tuple[str, Any]]:

@@ -77,9 +77,9 @@ def _cells(rows: Sequence[CandidateResult]) -> list[list[str]]:
     ]
 
 
-def _verdict(each: CandidateResult, found: Accuracy) -> str:
-    if found.reference == _UNJUDGED:
+def _verdict(candidate: CandidateResult, accuracy: Accuracy) -> str:
+    if accuracy.reference == _UNJUDGED:
         return "– distance only"
-    if found.within:
+    if accuracy.within:
         return "✓ within"
-    return "✗ off" if each.outcome == "wrong" else "– see float64"
+    return "✗ off" if candidate.outcome == "wrong" else "– see float64"

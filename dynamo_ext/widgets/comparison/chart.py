@@ -121,19 +121,19 @@ class Chart:
         self._draw(figure.add_subplot(), text, quiet)
         return figure
 
-    def _said(self, each: CandidateResult) -> str:
-        name = printable(each.name)
+    def _said(self, candidate: CandidateResult) -> str:
+        name = printable(candidate.name)
         if self.kind == "Error":
-            return pareto.said(each)
-        if self.kind == "Speedup" and each.speedup:
-            of = f"{ratio(each.speedup.ratio)}, interval {interval(each.speedup)}"
-            return f"{name} {of}, {verdict(self.record, each)[2:]}"
-        if self.kind == "Memory" and each.peak_bytes is not None:
-            return f"{name} {size(each.peak_bytes)}"
-        if each.timing is None:
+            return pareto.said(candidate)
+        if self.kind == "Speedup" and candidate.speedup:
+            of = f"{ratio(candidate.speedup.ratio)}, interval {interval(candidate.speedup)}"
+            return f"{name} {of}, {verdict(self.record, candidate)[2:]}"
+        if self.kind == "Memory" and candidate.peak_bytes is not None:
+            return f"{name} {size(candidate.peak_bytes)}"
+        if candidate.timing is None:
             return name
-        low, high = each.timing.quartiles
-        median = seconds(each.timing.median)
+        low, high = candidate.timing.quartiles
+        median = seconds(candidate.timing.median)
         return f"{name} {median}, quartiles {seconds(low)} to {seconds(high)}"
 
     def _inches(self) -> tuple[float, float]:
@@ -152,8 +152,8 @@ class Chart:
         _DRAWN[self.kind](axes, self, text, quiet)
 
 
-def _look(chart: Chart, each: CandidateResult) -> tuple[str, str]:
-    return _LOOKS.get(chart.record.verdict(each), _LOOKS["eager"])
+def _look(chart: Chart, candidate: CandidateResult) -> tuple[str, str]:
+    return _LOOKS.get(chart.record.verdict(candidate), _LOOKS["eager"])
 
 
 def _speedups(axes: Axes, chart: Chart, text: str, quiet: str) -> None:

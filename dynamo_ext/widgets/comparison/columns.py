@@ -43,11 +43,11 @@ class Column:
     optional: bool = False
     """Whether it is left out where no row has a value."""
 
-    def cell(self, record: Comparison, each: CandidateResult, *, brief: bool = False) -> str:
+    def cell(self, record: Comparison, candidate: CandidateResult, *, brief: bool = False) -> str:
         """The text of one row, ``brief`` for a terminal; ``NONE`` where the row has no value."""
         if self.words is not None:
-            return self.words(record, each, brief=brief)
-        value = self.value(record, each)
+            return self.words(record, candidate, brief=brief)
+        value = self.value(record, candidate)
         return NONE if value is None else self.write(value)
 
 
@@ -62,13 +62,13 @@ def shown(
     ]
 
 
-def _precision(record: Comparison, each: CandidateResult) -> Value:
+def _precision(record: Comparison, candidate: CandidateResult) -> Value:
     """Of a comparison in which something is computed in another one than the code's own."""
-    return (each.precision or FULL) if record.has_precisions else None
+    return (candidate.precision or FULL) if record.has_precisions else None
 
 
-def _precision_words(record: Comparison, each: CandidateResult, **_: bool) -> str:
-    named, lowered = _precision(record, each), share_of_products(record, each)
+def _precision_words(record: Comparison, candidate: CandidateResult, **_: bool) -> str:
+    named, lowered = _precision(record, candidate), share_of_products(record, candidate)
     if named is None:
         return NONE
     if lowered is None:
@@ -78,25 +78,25 @@ def _precision_words(record: Comparison, each: CandidateResult, **_: bool) -> st
     return f"{named}, {percent(lowered)} of products"
 
 
-def _speedup(record: Comparison, each: CandidateResult, *, brief: bool) -> str:
-    if counted(record, each) and each.speedup:
-        return f"{ratio(each.speedup.ratio)} ({interval(each.speedup)})"
+def _speedup(record: Comparison, candidate: CandidateResult, *, brief: bool) -> str:
+    if counted(record, candidate) and candidate.speedup:
+        return f"{ratio(candidate.speedup.ratio)} ({interval(candidate.speedup)})"
     wrong = NONE if brief else "not compared"
     words = {"baseline": "1×", "eager": "ran eagerly", "wrong": wrong}
-    return words.get(record.verdict(each), NONE)
+    return words.get(record.verdict(candidate), NONE)
 
 
-def _speedup_value(record: Comparison, each: CandidateResult) -> Value:
-    if each.name == record.baseline:
+def _speedup_value(record: Comparison, candidate: CandidateResult) -> Value:
+    if candidate.name == record.baseline:
         return 1.0
-    return each.speedup.ratio if counted(record, each) and each.speedup else None
+    return candidate.speedup.ratio if counted(record, candidate) and candidate.speedup else None
 
 
-def _pays(record: Comparison, each: CandidateResult, *, brief: bool) -> str:
-    calls = record.break_even(each)
+def _pays(record: Comparison, candidate: CandidateResult, *, brief: bool) -> str:
+    calls = record.break_even(candidate)
     if calls is not None:
         return f"{calls:,.0f}{'' if brief else ' calls'}" if calls != 1 else "1 call"
-    return "never" if record.verdict(each) in {"same", "slower"} else NONE
+    return "never" if record.verdict(candidate) in {"same", "slower"} else NONE
 
 
 def _field(name: str) -> Row:
@@ -106,8 +106,8 @@ def _field(name: str) -> Row:
 def _error(title: str, about: str, name: str, key: str = "", **more: Any) -> Column:
     """A column of an error, or similarity, of the first reference's."""
 
-    def value(_record: Comparison, each: CandidateResult) -> Value:
-        number = getattr(each.accuracy[0], name) if each.accuracy else None
+    def value(_record: Comparison, candidate: CandidateResult) -> Value:
+        number = getattr(candidate.accuracy[0], name) if candidate.accuracy else None
         return None if number is None or math.isnan(number) else number
 
     return Column(title, value, about, key=key or name, **more)
@@ -134,17 +134,17 @@ def _count(title: str, key: str, about: str) -> Column:
     )
 
 
-def _quartiles(_record: Comparison, each: CandidateResult, **_: bool) -> str:
-    if each.timing is None:
+def _quartiles(_record: Comparison, candidate: CandidateResult, **_: bool) -> str:
+    if candidate.timing is None:
         return NONE
-    low, high = (seconds(value) for value in each.timing.quartiles)
+    low, high = (seconds(value) for value in candidate.timing.quartiles)
     same_unit = low.split()[-1] == high.split()[-1] and low.count(" ") == 1
     return f"{low.split()[0]}–{high}" if same_unit else f"{low} – {high}"
 
 
-def _in_engine(_record: Comparison, each: CandidateResult, *, brief: bool) -> str:
+def _in_engine(_record: Comparison, candidate: CandidateResult, *, brief: bool) -> str:
     of = "/" if brief else " of "
-    return f"{each.in_engine:,}{of}{each.operations:,}" if each.operations else NONE
+    return f"{candidate.in_engine:,}{of}{candidate.operations:,}" if candidate.operations else NONE
 
 
 _OVERVIEW, _SPEED, _COVERAGE, _ERRORS = "Overview", "Speed", "Coverage and memory", "Errors"
@@ -301,13 +301,13 @@ GROUPS = {name: tuple(c.title for c in COLUMNS if name in c.groups) for name in 
 GROUPS["All"] = SORTS
 
 
-def data(record: Comparison, each: CandidateResult) -> dict[str, Value]:
+def data(record: Comparison, candidate: CandidateResult) -> dict[str, Value]:
     """A row of ``to_dataframe``: seconds, bytes, ratios, counts; ``None`` for what it lacks."""
-    row = {column.key: (column.data or column.value)(record, each) for column in COLUMNS}
-    row["speedup_low"] = each.speedup.low if each.speedup else None
-    row["speedup_high"] = each.speedup.high if each.speedup else None
-    row["share_of_products"] = share_of_products(record, each)
-    return row | {"operations": each.operations, "reason": each.reason}
+    row = {column.key: (column.data or column.value)(record, candidate) for column in COLUMNS}
+    row["speedup_low"] = candidate.speedup.low if candidate.speedup else None
+    row["speedup_high"] = candidate.speedup.high if candidate.speedup else None
+    row["share_of_products"] = share_of_products(record, candidate)
+    return row | {"operations": candidate.operations, "reason": candidate.reason}
 
 
 def ordered(
@@ -324,12 +324,12 @@ def ordered(
     return [each for _, each in there] + [each for value, each in keyed if value is None]
 
 
-def _rank(record: Comparison, each: CandidateResult) -> tuple[int, float]:
-    word = record.verdict(each)
+def _rank(record: Comparison, candidate: CandidateResult) -> tuple[int, float]:
+    word = record.verdict(candidate)
     place = 1 if word in {"faster", "same", "unclear", "slower"} else _ORDER.index(word)
-    return place, -each.speedup.ratio if each.speedup else 0.0
+    return place, -candidate.speedup.ratio if candidate.speedup else 0.0
 
 
-def _words(record: Comparison, each: CandidateResult) -> str:
-    options = " ".join(f"{key}={value}" for key, value in each.options)
-    return f"{each.name} {each.backend} {options} {verdict(record, each)}".lower()
+def _words(record: Comparison, candidate: CandidateResult) -> str:
+    options = " ".join(f"{key}={value}" for key, value in candidate.options)
+    return f"{candidate.name} {candidate.backend} {options} {verdict(record, candidate)}".lower()

@@ -95,17 +95,17 @@ def mix_words(record: Comparison) -> str:
     return said
 
 
-def graph(each: GraphComparison, limit: int | None = _LINES) -> Markup:
+def graph(graph: GraphComparison, limit: int | None = _LINES) -> Markup:
     """Render one graph: a row a backend, fastest first, and its source."""
-    times = sorted(each.times, key=lambda t: t.timing.median if t.timing else float("inf"))
+    times = sorted(graph.times, key=lambda t: t.timing.median if t.timing else float("inf"))
     headers = ["Backend", "Median", "Quartiles", "Speedup", "Outcome", "Why"]
-    rows = [_row(each, time) for time in times]
+    rows = [_row(graph, time) for time in times]
     if not any(row[-1] for row in rows):
         headers, rows = headers[:-1], [row[:-1] for row in rows]
-    table = markup.table(f"Graph {each.graph}", headers, rows, numeric={1, 2, 3})
+    table = markup.table(f"Graph {graph.graph}", headers, rows, numeric={1, 2, 3})
     parts: list[object] = [table]
-    if each.source.strip():
-        source = markup.listing(each.source, limit, "more lines are in the record.")
+    if graph.source.strip():
+        source = markup.listing(graph.source, limit, "more lines are in the record.")
         parts.append(markup.details("Source", source, opened=limit is None))
     return element("div", *parts)
 
@@ -141,18 +141,18 @@ def _plain(time: GraphTime | None) -> str:
     return seconds(time.timing.median) if time.timing else _WORDS[time.outcome]
 
 
-def _time(each: GraphComparison, backend: str) -> GraphTime | None:
-    return next((time for time in each.times if time.backend == backend), None)
+def _time(graph: GraphComparison, backend: str) -> GraphTime | None:
+    return next((time for time in graph.times if time.backend == backend), None)
 
 
-def _cell(each: GraphComparison, time: GraphTime | None) -> Markup:
+def _cell(graph: GraphComparison, time: GraphTime | None) -> Markup:
     if time is None:
         return element("td", "–", style=RIGHT)
     word = _WORDS[time.outcome]
     if time.timing is None or time.outcome == "wrong":
         reason = clip(printable(time.reason), _REASON) or None
         return element("td", element("span", word, title=reason), style=RIGHT)
-    fastest = time.backend == each.fastest
+    fastest = time.backend == graph.fastest
     median = seconds(time.timing.median)
     parts: list[object] = [element("b", f"★ {median}") if fastest else median]
     below = word or (ratio(time.speedup.ratio) if time.speedup else "")
@@ -162,11 +162,11 @@ def _cell(each: GraphComparison, time: GraphTime | None) -> Markup:
     return element("td", *parts, style=style, class_="dx-won" if fastest else None)
 
 
-def _row(each: GraphComparison, time: GraphTime) -> list[object]:
+def _row(graph: GraphComparison, time: GraphTime) -> list[object]:
     counts = time.outcome == "measured"
     low, high = time.timing.quartiles if time.timing else (0.0, 0.0)
     speedup = time.speedup if counts else None
-    word = "★ fastest" if time.backend == each.fastest else _WORDS[time.outcome]
+    word = "★ fastest" if time.backend == graph.fastest else _WORDS[time.outcome]
     if not word and speedup is not None:
         word = _WORDS[speedup.verdict]
     return [
@@ -190,10 +190,10 @@ def _sum(record: Comparison, backend: str) -> float:
     return total
 
 
-def _fastest(each: GraphComparison) -> str:
-    size = count(each.operations, "operation")
-    best = _time(each, each.fastest)
+def _fastest(graph: GraphComparison) -> str:
+    size = count(graph.operations, "operation")
+    best = _time(graph, graph.fastest)
     if best is None:
         return f"{size}, none could be chosen"
     gain = f" ({ratio(best.speedup.ratio)})" if best.speedup else ""
-    return f"{size}, {printable(each.fastest)} is fastest{gain}"
+    return f"{size}, {printable(graph.fastest)} is fastest{gain}"

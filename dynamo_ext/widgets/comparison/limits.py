@@ -32,28 +32,30 @@ def sentence(record: Comparison) -> str:
     return f"{asked}: {reaches} in {precision} ({seconds(least.seconds)}, bound by {least.bound})."
 
 
-def share_of_products(record: Comparison, each: CandidateResult) -> float | None:
+def share_of_products(record: Comparison, candidate: CandidateResult) -> float | None:
     """The share of the products' operations that ran in a row's lower precision, if known."""
-    if each.lowered is None or record.work is None or not record.work.operations:
+    if candidate.lowered is None or record.work is None or not record.work.operations:
         return None
-    return min(each.lowered / record.work.operations, 1.0)
+    return min(candidate.lowered / record.work.operations, 1.0)
 
 
-def _ran_in(record: Comparison, each: CandidateResult) -> str:
+def _ran_in(record: Comparison, candidate: CandidateResult) -> str:
     """The precision that a row is measured by: float32 where none of its products ran lower."""
-    return FULL if share_of_products(record, each) == 0 else each.precision
+    return FULL if share_of_products(record, candidate) == 0 else candidate.precision
 
 
-def share_of_limit(record: Comparison, each: CandidateResult) -> float | None:
+def share_of_limit(record: Comparison, candidate: CandidateResult) -> float | None:
     """The share of the machine's limit that a candidate reaches; ``None`` where it is not known.
 
     What ran in eager did not run in the precision of its name.
     """
-    least = _limit(record, each) if each.timing and each.outcome == "measured" else None
-    return least.seconds / each.timing.median if each.timing and least else None
+    least = (
+        _limit(record, candidate) if candidate.timing and candidate.outcome == "measured" else None
+    )
+    return least.seconds / candidate.timing.median if candidate.timing and least else None
 
 
-def _limit(record: Comparison, each: CandidateResult) -> machine_limit.Limit | None:
+def _limit(record: Comparison, candidate: CandidateResult) -> machine_limit.Limit | None:
     if record.work is None or record.machine is None:
         return None
-    return machine_limit.limit(record.work, record.machine, _ran_in(record, each))
+    return machine_limit.limit(record.work, record.machine, _ran_in(record, candidate))

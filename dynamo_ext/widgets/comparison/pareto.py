@@ -17,9 +17,9 @@ _SMALLEST = 1e-9
 """Below it errors are drawn as one: they are those of float64."""
 
 
-def error(each: CandidateResult) -> float | None:
+def error(candidate: CandidateResult) -> float | None:
     """The root mean square error of its results, relative to their size; ``None`` if unknown."""
-    sqnr = each.accuracy[0].sqnr if each.accuracy else None
+    sqnr = candidate.accuracy[0].sqnr if candidate.accuracy else None
     return None if sqnr is None else max(10 ** (-sqnr / 20), _SMALLEST)
 
 
@@ -37,9 +37,9 @@ def front(rows: Sequence[CandidateResult]) -> list[CandidateResult]:
     return found
 
 
-def said(each: CandidateResult) -> str:
+def said(candidate: CandidateResult) -> str:
     """A candidate's point in words."""
-    return f"{printable(each.name)} {error(each):.1e}, {ratio(_ratio(each))}"
+    return f"{printable(candidate.name)} {error(candidate):.1e}, {ratio(_ratio(candidate))}"
 
 
 def draw(axes: Axes, rows: Sequence[CandidateResult], text: str, quiet: str) -> None:
@@ -69,9 +69,9 @@ def draw(axes: Axes, rows: Sequence[CandidateResult], text: str, quiet: str) -> 
     axes.patch.set_visible(False)
 
 
-def _place(each: CandidateResult) -> tuple[float, float]:
-    return error(each) or 0.0, _ratio(each)
+def _place(candidate: CandidateResult) -> tuple[float, float]:
+    return error(candidate) or 0.0, _ratio(candidate)
 
 
-def _ratio(each: CandidateResult) -> float:
-    return each.speedup.ratio if each.speedup else 0.0
+def _ratio(candidate: CandidateResult) -> float:
+    return candidate.speedup.ratio if candidate.speedup else 0.0

@@ -177,19 +177,19 @@ def _how_to_tell(others: list[CandidateResult]) -> str:
     return f"{few}: ask for {FEWEST_ROUNDS} or more, better {USUAL_ROUNDS}."
 
 
-def _came_to(record: Comparison, each: CandidateResult) -> str:
-    word = record.verdict(each)
-    if word == "unclear" and each.speedup is not None and each.speedup.too_few:
-        return f"measured {interval(each.speedup)}×"
-    if word == "unclear" and each.speedup is not None and record.contradicts(each):
-        rounds, median = ("faster", "slower")[:: 1 if each.speedup.ratio > 1 else -1]
+def _came_to(record: Comparison, candidate: CandidateResult) -> str:
+    word = record.verdict(candidate)
+    if word == "unclear" and candidate.speedup is not None and candidate.speedup.too_few:
+        return f"measured {interval(candidate.speedup)}×"
+    if word == "unclear" and candidate.speedup is not None and record.contradicts(candidate):
+        rounds, median = ("faster", "slower")[:: 1 if candidate.speedup.ratio > 1 else -1]
         return f"is {rounds} by its rounds and {median} by its median, which is noise"
-    if word == "unclear" and each.speedup is not None:
-        return f"is inconclusive ({interval(each.speedup)}×)"
-    if word in {"same", "slower"} and each.speedup is not None:
+    if word == "unclear" and candidate.speedup is not None:
+        return f"is inconclusive ({interval(candidate.speedup)}×)"
+    if word in {"same", "slower"} and candidate.speedup is not None:
         said = "is the same" if word == "same" else "is slower"
-        return f"{said} ({ratio(each.speedup.ratio)})"
-    if each.outcome == "unavailable":
+        return f"{said} ({ratio(candidate.speedup.ratio)})"
+    if candidate.outcome == "unavailable":
         return "is not available"
     outcomes = {"eager": "ran eagerly", "wrong": "gave wrong results", "failed": "failed"}
     return outcomes.get(word, "was not measured")

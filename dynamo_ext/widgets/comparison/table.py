@@ -58,9 +58,9 @@ def text(record: Comparison) -> str:
     return "\n\n".join([*parts, *(["\n".join(why)] if why else [])])
 
 
-def _why(each: CandidateResult) -> str:
-    said = sentence(clip(" ".join(printable(each.reason).split()), 2 * _SUMMARY_CHARS))
-    return f"{said} {remedy(each.remedy)}".strip()
+def _why(candidate: CandidateResult) -> str:
+    said = sentence(clip(" ".join(printable(candidate.reason).split()), 2 * _SUMMARY_CHARS))
+    return f"{said} {remedy(candidate.remedy)}".strip()
 
 
 def _header(
@@ -82,25 +82,28 @@ def _header(
 
 
 def _row(
-    record: Comparison, each: CandidateResult, columns: Sequence[Column], *, reasons: bool
+    record: Comparison, candidate: CandidateResult, columns: Sequence[Column], *, reasons: bool
 ) -> list[Markup]:
-    why = _reason(each) if reasons else EMPTY
-    named = each.name.endswith("]")
-    options = "" if named else ", ".join(f"{key}={value}" for key, value in each.options)
-    below = filter(None, [options, f"in {each.worker}" if each.worker else ""])
-    name = [element("b", printable(each.name)), *(quiet_words(printable(words)) for words in below)]
+    why = _reason(candidate) if reasons else EMPTY
+    named = candidate.name.endswith("]")
+    options = "" if named else ", ".join(f"{key}={value}" for key, value in candidate.options)
+    below = filter(None, [options, f"in {candidate.worker}" if candidate.worker else ""])
+    name = [
+        element("b", printable(candidate.name)),
+        *(quiet_words(printable(words)) for words in below),
+    ]
     lead = element("th", markup.join(name, markup.BREAK), scope="row", style=LEFT)
-    tint = grade(record, each)
+    tint = grade(record, candidate)
     classes = f"dx-word dx-{tint}" if tint else "dx-word"
-    word = element("span", verdict(record, each), class_=classes)
+    word = element("span", verdict(record, candidate), class_=classes)
     start = [lead, element("td", word, style=LEFT)]
     rest = columns[len(LEAD) :]
-    if why and each.timing is None:
+    if why and candidate.timing is None:
         return [element("tr", *start, _why_cell(why, len(rest)))]
     right = f"{RIGHT};white-space:nowrap"
-    won = BY_TITLE["Speedup"] if each is record.best else None
+    won = BY_TITLE["Speedup"] if candidate is record.best else None
     cells = [
-        element("td", c.cell(record, each), style=right, class_="dx-won" if c is won else None)
+        element("td", c.cell(record, candidate), style=right, class_="dx-won" if c is won else None)
         for c in rest
     ]
     rows = [element("tr", *start, *cells)]
@@ -114,14 +117,14 @@ def _why_cell(why: Markup, columns: int) -> Markup:
     return element("td", element("div", why), colspan=columns, style=LEFT, class_="dx-why")
 
 
-def _reason(each: CandidateResult) -> Markup:
+def _reason(candidate: CandidateResult) -> Markup:
     """Why a row is not compared, and the remedy; a long reason folds under its beginning."""
-    reason = printable(each.reason).strip()
+    reason = printable(candidate.reason).strip()
     parts: list[object] = []
     if len(reason) > _SUMMARY_CHARS or "\n" in reason:
         parts.append(markup.folded(reason, _SUMMARY_CHARS))
     elif reason:
         parts.append(prose(sentence(reason)))
-    if each.remedy:
-        parts.append(markup.join(["→ ", markup.remedy(printable(each.remedy))]))
+    if candidate.remedy:
+        parts.append(markup.join(["→ ", markup.remedy(printable(candidate.remedy))]))
     return markup.join(parts, " ")

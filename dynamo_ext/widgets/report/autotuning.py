@@ -42,31 +42,31 @@ def sentence(report: Report) -> str:
     return " ".join(filter(None, [said, *checked, *notes, *told]))
 
 
-def _end_to_end(found: autotune.EndToEnd) -> str:
+def _end_to_end(check: autotune.EndToEnd) -> str:
     """What the bound comes to over all graphs, and which stay in float32; none: nothing."""
-    if found.lack and found.lowered:
+    if check.lack and check.lowered:
         return (
-            f"{found.bound} was checked for each graph alone, and not for all that the cell gives: "
-            f"{sentence_of(found.lack)}"
+            f"{check.bound} was checked for each graph alone, and not for all that the cell gives: "
+            f"{sentence_of(check.lack)}"
         )
-    where = f"on {count(found.inputs, 'other input')}" if found.inputs else "on its own inputs"
+    where = f"on {count(check.inputs, 'other input')}" if check.inputs else "on its own inputs"
     said = []
-    if found.kept_full:
-        missed = f"was {found.missed:.6g}" if found.missed is not None else "was missed"
+    if check.kept_full:
+        missed = f"was {check.missed:.6g}" if check.missed is not None else "was missed"
         said.append(
-            f"{found.bound} {missed} {where}, so {listing(found.kept_full)} "
-            f"{'stays' if len(found.kept_full) == 1 else 'stay'} in float32."
+            f"{check.bound} {missed} {where}, so {listing(check.kept_full)} "
+            f"{'stays' if len(check.kept_full) == 1 else 'stay'} in float32."
         )
-    if found.reached is not None and found.lowered:
-        when = "an earlier run" if found.earlier else "the cell ran"
-        metric = re.split("[<>]", found.bound)[0]
+    if check.reached is not None and check.lowered:
+        when = "an earlier run" if check.earlier else "the cell ran"
+        metric = re.split("[<>]", check.bound)[0]
         said.append(
-            f"Before {when}, what it gives {where} was compared with {found.reference}: {metric} "
-            f"{found.reached:.6g}{' then' if said else ''}, where the bound is {found.bound}."
+            f"Before {when}, what it gives {where} was compared with {check.reference}: {metric} "
+            f"{check.reached:.6g}{' then' if said else ''}, where the bound is {check.bound}."
         )
-    if found.unchecked:
+    if check.unchecked:
         said.append(
-            f"{found.bound} was checked for {listing(found.unchecked)} alone, since compiled after "
+            f"{check.bound} was checked for {listing(check.unchecked)} alone, since compiled after "
             "that; the next run checks it on all."
         )
     return " ".join(said)
@@ -84,12 +84,12 @@ def _winners(held: Sequence[autotune.GraphRace]) -> str:
     return listing([f"{name} for {count(number, 'graph')}" for name, number in won.most_common()])
 
 
-def _together(found: autotune.OnlineTrial) -> str:
-    rivals = listing([_against(rival) for rival in found.rivals])
-    kept = "it is kept" if found.kept == "mix" else f"{found.kept} runs instead"
+def _together(trial: autotune.OnlineTrial) -> str:
+    rivals = listing([_against(rival) for rival in trial.rivals])
+    kept = "it is kept" if trial.kept == "mix" else f"{trial.kept} runs instead"
     return (
-        f"Measured during your own calls (up to {count(found.rounds, 'round')}), the choice for "
-        f"{count(found.graphs, 'graph')} is {rivals}: {kept}."
+        f"Measured during your own calls (up to {count(trial.rounds, 'round')}), the choice for "
+        f"{count(trial.graphs, 'graph')} is {rivals}: {kept}."
     )
 
 
@@ -122,15 +122,19 @@ def _rows(report: Report) -> Iterator[list[str]]:
             name = ""
 
 
-def _row(each: autotune.GraphCandidateResult) -> list[str]:
+def _row(candidate: autotune.GraphCandidateResult) -> list[str]:
     # One round has no interval: both ends are the one ratio.
-    interval = f" ({each.low:.2f}–{each.high:.2f})" if each.low < each.high else " in 1 round"
+    interval = (
+        f" ({candidate.low:.2f}–{candidate.high:.2f})"
+        if candidate.low < candidate.high
+        else " in 1 round"
+    )
     signs = {"won": "✓ won", "wrong": "✗ wrong", "failed": "✗ failed", "crashed": "✗ crashed"}
     return [
-        each.backend,
-        signs.get(each.outcome, each.outcome),
-        seconds(each.seconds) if each.seconds else "",
-        f"{each.speedup:.2f}×{interval}" if each.speedup and each.low else "",
-        f"{each.error:.1e}" if each.error else "",
-        clip(" ".join(each.reason.split()), _REASON),
+        candidate.backend,
+        signs.get(candidate.outcome, candidate.outcome),
+        seconds(candidate.seconds) if candidate.seconds else "",
+        f"{candidate.speedup:.2f}×{interval}" if candidate.speedup and candidate.low else "",
+        f"{candidate.error:.1e}" if candidate.error else "",
+        clip(" ".join(candidate.reason.split()), _REASON),
     ]

@@ -36,7 +36,7 @@ def html(report: Report, most: int | None = markup.MOST) -> Markup:
     return markup.join(parts)
 
 
-def _table(found: Sequence[GraphBreak], most: int | None, *, helps: bool) -> Markup:
+def _table(graph_breaks: Sequence[GraphBreak], most: int | None, *, helps: bool) -> Markup:
     rows = [
         [
             unbroken(f"{MARK} {place(origin(each))}".rstrip()),
@@ -44,11 +44,11 @@ def _table(found: Sequence[GraphBreak], most: int | None, *, helps: bool) -> Mar
             _why(each),
             *([prose(sentence(cause_of(each).step))] if helps else []),
         ]
-        for each in found[:most]
+        for each in graph_breaks[:most]
     ]
     headers = ["Where", "Times", "Why capture stopped", *(["What helps"] if helps else [])]
     table = markup.table(TITLE, headers, rows, numeric={1}, class_="dx-breaks")
-    return markup.join([table, markup.left_out(len(found), most, "break")])
+    return markup.join([table, markup.left_out(len(graph_breaks), most, "break")])
 
 
 def text(report: Report) -> str:
@@ -74,58 +74,64 @@ def _lead(group: LibraryBreaks) -> str:
     return f"{count(len(group.breaks), 'place')} of its code{via}"
 
 
-def _lines(each: GraphBreak, step: str) -> Iterator[str]:
-    times = f" ({count(each.count, 'time')})" if each.count > 1 else ""
-    at = where(each).rstrip(",") or "graph break"
-    torchs = "" if cause_of(each).known else sentence(each.explanation)
-    reason = f"{because(each)} {torchs}".rstrip()
+def _lines(graph_break: GraphBreak, step: str) -> Iterator[str]:
+    times = f" ({count(graph_break.count, 'time')})" if graph_break.count > 1 else ""
+    at = where(graph_break).rstrip(",") or "graph break"
+    torchs = "" if cause_of(graph_break).known else sentence(graph_break.explanation)
+    reason = f"{because(graph_break)} {torchs}".rstrip()
     yield plain_text.paragraph(reason, "  ", f"{MARK} {at}{times}: ")
-    line = origin(each)
+    line = origin(graph_break)
     if line and line.code and not line.in_cell:
         yield f"      {line.code.strip()}"
     if step:
         yield plain_text.step(sentence(step))
 
 
-def because(each: GraphBreak) -> str:
+def because(graph_break: GraphBreak) -> str:
     """Say why there is a break, in one sentence."""
-    said = cause_of(each).because
+    said = cause_of(graph_break).because
     # A name keeps its small letter.
     return sentence(said if said.startswith("torch.") else f"{said[:1].upper()}{said[1:]}")
 
 
-def because_of_all(found: Sequence[GraphBreak]) -> str:
+def because_of_all(graph_breaks: Sequence[GraphBreak]) -> str:
     """Say why there are breaks at one line; of many in one package, no more than their number."""
-    packages = {in_package(each) for each in found}
-    reasons = list(dict.fromkeys(map(because, found)))
+    packages = {in_package(each) for each in graph_breaks}
+    reasons = list(dict.fromkeys(map(because, graph_breaks)))
     if len(reasons) > 1 and len(packages) == 1 and (name := packages.pop()):
-        return f"The code of {name} that it calls splits the graph at {len(found):,} places."
+        return f"The code of {name} that it calls splits the graph at {len(graph_breaks):,} places."
     rest = f" {len(reasons) - 1:,} more below." if reasons[1:] else ""
     return f"{reasons[0]}{rest}"
 
 
-def _why(each: GraphBreak) -> Markup:
-    parts: list[object] = [prose(because(each))]
-    line = origin(each)
+def _why(graph_break: GraphBreak) -> Markup:
+    parts: list[object] = [prose(because(graph_break))]
+    line = origin(graph_break)
     if line and line.code:
         parts += [markup.BREAK, code(line.code.strip())]
     called = ", ".join(
         place(at) if at.in_cell else f"{place(at)} in {function_name(at.function)}"
-        for at in callers(each)
+        for at in callers(graph_break)
     )
     if called:
         parts += [markup.BREAK, quiet_words("Called from ", called)]
-    return markup.join([*parts, _torchs_words(each)])
+    return markup.join([*parts, _torchs_words(graph_break)])
 
 
-def _torchs_words(each: GraphBreak) -> Markup:
+def _torchs_words(graph_break: GraphBreak) -> Markup:
     """What torch says of it, folded, with its page."""
-    words = " ".join(filter(None, [sentence(each.reason), sentence(each.explanation)]))
+    words = " ".join(
+        filter(None, [sentence(graph_break.reason), sentence(graph_break.explanation)])
+    )
     parts: list[object] = [prose(words)]
-    if each.hints:
-        parts.append(element("ul", *(element("li", prose(hint)) for hint in each.hints)))
-    if each.registry_id:
+    if graph_break.hints:
+        parts.append(element("ul", *(element("li", prose(hint)) for hint in graph_break.hints)))
+    if graph_break.registry_id:
         # Only a web address may be followed: a record can come from a file.
-        safe = each.link.startswith(("https://", "http://"))
-        parts.append(element("a", each.registry_id, href=each.link) if safe else each.registry_id)
+        safe = graph_break.link.startswith(("https://", "http://"))
+        parts.append(
+            element("a", graph_break.registry_id, href=graph_break.link)
+            if safe
+            else graph_break.registry_id
+        )
     return markup.details("In torch's words", *parts)

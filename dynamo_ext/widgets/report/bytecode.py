@@ -28,24 +28,24 @@ def _lines(listing: str) -> list[str]:
     return printable(listing).expandtabs(4).strip("\n").split("\n")
 
 
-def _title(report: Report, each: Bytecode) -> str:
-    name = next((function_name(f.name) for f in report.frames if f.id == each.frame), "")
+def _title(report: Report, bytecode: Bytecode) -> str:
+    name = next((function_name(f.name) for f in report.frames if f.id == bytecode.frame), "")
     before, after = (
-        sum(bool(line.strip()) for line in _lines(t)) for t in (each.before, each.after)
+        sum(bool(line.strip()) for line in _lines(t)) for t in (bytecode.before, bytecode.after)
     )
-    whose = " ".join(filter(None, [name, each.frame]))
+    whose = " ".join(filter(None, [name, bytecode.frame]))
     return f"{whose}: {count(before, 'line')} before, {after:,} after"
 
 
-def _frame(report: Report, each: Bytecode, limit: int | None) -> Markup:
+def _frame(report: Report, bytecode: Bytecode, limit: int | None) -> Markup:
     listings = [
         markup.listing("\n".join(_lines(code)), limit, "more lines")
-        for code in (each.before, each.after)
+        for code in (bytecode.before, bytecode.after)
     ]
     table = markup.table(
-        f"Bytecode of {each.frame}",
+        f"Bytecode of {bytecode.frame}",
         ["Before: as Python compiled it", "After: as Dynamo rewrote it"],
         [listings],
         class_="dx-bytes",
     )
-    return markup.details(_title(report, each), table)
+    return markup.details(_title(report, bytecode), table)

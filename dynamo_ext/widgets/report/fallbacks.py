@@ -122,18 +122,18 @@ def _grouped(report: Report) -> Iterator[_Alike]:
         )
 
 
-def _name(report: Report, each: Fallback) -> str:
+def _name(report: Report, fallback: Fallback) -> str:
     """What fell back, a function by its name: its number alone says nothing."""
-    frames = (f for f in report.frames if each.scope == "frame" and f.id == each.subject)
-    return next((f"{function_name(f.name)} ({f.id})" for f in frames), each.subject)
+    frames = (f for f in report.frames if fallback.scope == "frame" and f.id == fallback.subject)
+    return next((f"{function_name(f.name)} ({f.id})" for f in frames), fallback.subject)
 
 
-def _message(each: Fallback) -> Markup:
+def _message(fallback: Fallback) -> Markup:
     """Render the exception and its message; a long one folds under its beginning."""
-    message = printable(each.message).strip()
-    if each.exception:
-        message = message.removeprefix(f"{each.exception}: ")
-    name = markup.join([element("b", each.exception), " "]) if each.exception else EMPTY
+    message = printable(fallback.message).strip()
+    if fallback.exception:
+        message = message.removeprefix(f"{fallback.exception}: ")
+    name = markup.join([element("b", fallback.exception), " "]) if fallback.exception else EMPTY
     if len(message) <= _SUMMARY_CHARS and message.count("\n") < _LINES:
         # Its line breaks are kept where ``white-space`` cannot be set too.
         return markup.join([name, markup.BREAK.join(message.splitlines())])

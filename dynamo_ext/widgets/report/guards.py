@@ -144,25 +144,29 @@ def _failures(failed: Sequence[Recompile], report: Report) -> Markup:
     return markup.table(FAILED, headers, rows, numeric={1}, class_="dx-breaks")
 
 
-def _of(each: Recompile) -> str:
-    return " · ".join(filter(None, [function_name(each.function), place(each.line)]))
+def _of(recompile: Recompile) -> str:
+    return " · ".join(filter(None, [function_name(recompile.function), place(recompile.line)]))
 
 
-def _step(report: Report, each: Recompile) -> str:
+def _step(report: Report, recompile: Recompile) -> str:
     """What would let one compiled version serve both, where that is known."""
-    return as_written_for(changes([each])[0].step, report) if each.kind else ""
+    return as_written_for(changes([recompile])[0].step, report) if recompile.kind else ""
 
 
-def _came(each: Recompile) -> str:
+def _came(recompile: Recompile) -> str:
     """Say what was expected and what came, or what does not hold any more."""
-    wanted, came = clip(expected(each), 200), clip(actual(each), 200)
+    wanted, came = clip(expected(recompile), 200), clip(actual(recompile), 200)
     if not wanted:
-        return f"`{clip(each.guard, 160)}` does not hold" if each.guard else "another one came"
+        return (
+            f"`{clip(recompile.guard, 160)}` does not hold"
+            if recompile.guard
+            else "another one came"
+        )
     return f"expected {wanted}" + (f", got {came}" if came else "")
 
 
-def _then(report: Report, each: Recompile) -> str:
-    if not each.prevented:
+def _then(report: Report, recompile: Recompile) -> str:
+    if not recompile.prevented:
         return "compiled again"
     why = "run never compiles" if report.mode == "run" else "torch's stance has it"
     return f"ran eagerly, as {why}"

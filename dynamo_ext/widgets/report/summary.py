@@ -70,14 +70,14 @@ def _status(report: Report, gained: CellGain | str) -> tuple[str, str]:
 
 
 def lines(
-    report: Report, gained: CellGain | str, found: Sequence[Advice]
+    report: Report, gained: CellGain | str, advice: Sequence[Advice]
 ) -> tuple[tuple[str, str], ...]:
     """What the cell gained, what that cost, and the one step to take, by what ``advise`` found."""
     gain = speed.sentence(report, gained)
     if _ended_early(report):
         # What happened is why nothing is known.
         gain = f"not measured. {_what_happened(report)}"
-    steps, _ = _sorted(found)
+    steps, _ = _sorted(advice)
     said = {"Gain": gain, "Cost": speed.cost(report, gained)}
     ours = tuple((name, f"{words[0].upper()}{words[1:]}") for name, words in said.items())
     return *ours, ("Next", _step(steps[0]) if steps else "Nothing.")
@@ -124,15 +124,15 @@ def text(report: Report) -> str:
     return "\n\n".join(filter(None, [_status(report, gained)[1], three, *rest, table]))
 
 
-def parts(found: Sequence[Advice]) -> tuple[str, ...]:
+def parts(advice: Sequence[Advice]) -> tuple[str, ...]:
     """Titles of the parts that the steps point to, in their order, each once."""
-    return tuple(dict.fromkeys(each.part for each in found))
+    return tuple(dict.fromkeys(each.part for each in advice))
 
 
-def _folded(report: Report, found: Sequence[Advice]) -> Markup:
+def _folded(report: Report, advice: Sequence[Advice]) -> Markup:
     """What happened, the evidence of the first step, and the other steps."""
     made = [element("p", prose(said))] if (said := details(report)) else []
-    steps, idle = _sorted(found)
+    steps, idle = _sorted(advice)
     if steps:
         made.append(element("p", quiet_words(_evidence(steps[0]))))
     if steps[1:]:
@@ -146,19 +146,21 @@ def _folded(report: Report, found: Sequence[Advice]) -> Markup:
     return markup.details(about, markup.join(made)) if made else EMPTY
 
 
-def _listed(found: Sequence[Advice]) -> Markup:
-    items = [element("li", prose(_step(each)), " ", quiet_words(_evidence(each))) for each in found]
+def _listed(advice: Sequence[Advice]) -> Markup:
+    items = [
+        element("li", prose(_step(each)), " ", quiet_words(_evidence(each))) for each in advice
+    ]
     return element("ul", *items)
 
 
-def _sorted(found: Sequence[Advice]) -> tuple[list[Advice], list[Advice]]:
+def _sorted(advice: Sequence[Advice]) -> tuple[list[Advice], list[Advice]]:
     """What there is to do, the most useful first, and what needs no change."""
-    steps = [each for each in found if each.weight >= NEGLIGIBLE_WEIGHT]
-    return steps, [each for each in found if each.weight < NEGLIGIBLE_WEIGHT]
+    steps = [each for each in advice if each.weight >= NEGLIGIBLE_WEIGHT]
+    return steps, [each for each in advice if each.weight < NEGLIGIBLE_WEIGHT]
 
 
-def _steps_text(found: Sequence[Advice]) -> str:
-    steps, idle = _sorted(found)
+def _steps_text(advice: Sequence[Advice]) -> str:
+    steps, idle = _sorted(advice)
     made = [plain_text.paragraph(_evidence(each), "  ", "  ") for each in steps[:1]]
     made += [
         plain_text.paragraph(f"{_step(each)} {_evidence(each)}", "    ", "  - ")
@@ -171,15 +173,15 @@ def _steps_text(found: Sequence[Advice]) -> str:
     return "\n".join(made)
 
 
-def _step(each: Advice) -> str:
-    step = clip(" ".join(printable(each.step).split()), _STEP_CHARS)
-    problem = sentence(clip(printable(each.problem), _STEP_CHARS))
+def _step(advice: Advice) -> str:
+    step = clip(" ".join(printable(advice.step).split()), _STEP_CHARS)
+    problem = sentence(clip(printable(advice.problem), _STEP_CHARS))
     return f"{problem} {remedy(step, 'Install it with: ')}".strip()
 
 
-def _evidence(each: Advice) -> str:
-    lead = f"{each.evidence[0].upper()}{each.evidence[1:]}" if each.evidence else ""
-    return f"{sentence(lead)} See {each.part}.".strip()
+def _evidence(advice: Advice) -> str:
+    lead = f"{advice.evidence[0].upper()}{advice.evidence[1:]}" if advice.evidence else ""
+    return f"{sentence(lead)} See {advice.part}.".strip()
 
 
 def _left(report: Report) -> set[str]:

@@ -73,18 +73,18 @@ class TensorRtBackend(base.WholeGraphBackend):
         return compiled
 
 
-def translated(options: base.Options, known: Collection[str]) -> dict[str, Any]:
+def translated(options: base.Options, names: Collection[str]) -> dict[str, Any]:
     """Our options as torch_tensorrt's: all but ours, text as the value that it writes.
 
-    ``known`` are the settings that the installed torch_tensorrt has. Raises ``OptionError`` where
+    ``names`` are the settings that the installed torch_tensorrt has. Raises ``OptionError`` where
     it lacks one that is asked for: it would drop it without a word.
     """
     ours = {spec.name for spec in (*precision.BY_AUTOCAST, base.VERIFY_GRAPH)}
     given = {name: _value(value) for name, value in options.items() if name not in ours}
     settings = {"pass_through_build_failures": True, **given}
-    missing = sorted(set(settings) - set(known))
+    missing = sorted(set(settings) - set(names))
     if missing:
-        near = difflib.get_close_matches(missing[0], known, n=1)
+        near = difflib.get_close_matches(missing[0], names, n=1)
         message = f"This torch_tensorrt has no setting {', '.join(missing)}."
         raise OptionError(message, f"Did you mean {near[0]}?" if near else "Leave the option out.")
     return settings
