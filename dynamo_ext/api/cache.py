@@ -85,8 +85,8 @@ def _words(place: str) -> str:
     return f"{facts.device}, {count(facts.threads, 'thread')}, torch {facts.torch}"
 
 
-def _ended(left: list[Unfinished]) -> list[str]:
-    if not left:
+def _ended(crashes: list[Unfinished]) -> list[str]:
+    if not crashes:
         return []
-    lines = [f"{count(len(left), 'graph')} left to eager. {crash_records.REMEDY}"]
-    return lines + [f"  {record.message}" for record in left]
+    lines = [f"{count(len(crashes), 'graph')} left to eager. {crash_records.REMEDY}"]
+    return lines + [f"  {record.message}" for record in crashes]

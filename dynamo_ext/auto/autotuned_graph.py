@@ -163,18 +163,18 @@ class AutotunedGraph:
             self.contest = self._journal.contest = GraphRace(EAGER, note=note, conclusive=False)
             self.settle()
 
-    def _tell(self, held: GraphRace) -> None:
+    def _tell(self, contest: GraphRace) -> None:
         """Report the backend that runs from now on, and what its journal says."""
-        before, self.contest = self.contest, held
-        self._journal.contest = held
-        told = self.switch.journals.get(held.winner)
-        if before is None or before.winner != held.winner:
+        before, self.contest = self.contest, contest
+        self._journal.contest = contest
+        told = self.switch.journals.get(contest.winner)
+        if before is None or before.winner != contest.winner:
             if told is not None or before is not None:
                 self._journal.start_again()
             if told is not None:
                 self._journal.merge(told)
-        if self.remember is not None and held.conclusive:
-            self.remember(dataclasses.replace(held, remembered=False))
+        if self.remember is not None and contest.conclusive:
+            self.remember(dataclasses.replace(contest, remembered=False))
 
     def let_go_of_lower(self) -> None:
         """Keep no lower precision but the winner's: no other was checked on all that runs."""
@@ -197,10 +197,10 @@ class AutotunedGraph:
         """Keep the winner's variant and eager's alone."""
         self._let_go({EAGER, self.winner})
 
-    def _let_go(self, kept: set[str]) -> None:
+    def _let_go(self, names: set[str]) -> None:
         """Drop all other variants, and their memory with them."""
         variants = self.switch.compiled
-        for name in set(variants) - kept:
+        for name in set(variants) - names:
             variants.pop(name, None)
 
     def settle(self, name: str = "", confirmation: OnlineTrial | None = None) -> None:
@@ -225,10 +225,10 @@ class CachedWinner(AutotunedGraph):
     """
 
     def __init__(
-        self, graph: GraphModule, journal: Journal, held: GraphRace, cycles: CallCycles
+        self, graph: GraphModule, journal: Journal, contest: GraphRace, cycles: CallCycles
     ) -> None:
         super().__init__(graph, journal, 0.0, cycles)
-        self.contest = held
+        self.contest = contest
         self.forget: Callable[[], None] | None = None
         self._checked = False
 

@@ -65,32 +65,32 @@ def run(running: list[GraphCandidate], budget: float, board: Board) -> None:
             race(left, Plan(budget, rounds=MIN_FINAL_ROUNDS, seed=seed), progress=show)
 
 
-def _round_seconds(left: list[GraphCandidate]) -> float:
-    return sum(each.samples[-1] * each.calls for each in left if each.samples)
+def _round_seconds(candidates: list[GraphCandidate]) -> float:
+    return sum(each.samples[-1] * each.calls for each in candidates if each.samples)
 
 
 def _heat(
-    left: list[GraphCandidate], plan: Plan, behind: float, board: Board
+    candidates: list[GraphCandidate], plan: Plan, behind: float, board: Board
 ) -> list[GraphCandidate]:
     """Run some rounds of all backends; return those that go on."""
-    race(left, plan, progress=lambda step: board.timing(step, left, last=False))
-    speedups = speedups_of(left)
+    race(candidates, plan, progress=lambda step: board.timing(step, candidates, last=False))
+    speedups = speedups_of(candidates)
     # By what one may come to at best: a noisy machine must not take any backend out of the race.
     bar = max([1.0, *(speedup.ratio for speedup in speedups.values())]) * behind
     near = {name for name, speedup in speedups.items() if speedup.high >= bar}
-    for each in left[1:]:
+    for each in candidates[1:]:
         if each.name in speedups.keys() - near:
             _fall_behind(each, board)
-    return [left[0], *(each for each in left[1:] if each.name in near)]
+    return [candidates[0], *(each for each in candidates[1:] if each.name in near)]
 
 
-def _leaders(left: list[GraphCandidate], board: Board) -> list[GraphCandidate]:
+def _leaders(candidates: list[GraphCandidate], board: Board) -> list[GraphCandidate]:
     """Eager and the fastest: so slow a graph has no time for more."""
-    speedups = speedups_of(left)
-    ranked = sorted(left[1:], key=lambda each: -speedups[each.name].ratio)
+    speedups = speedups_of(candidates)
+    ranked = sorted(candidates[1:], key=lambda each: -speedups[each.name].ratio)
     for each in ranked[MAX_FINALISTS:]:
         _fall_behind(each, board)
-    return [*left[:1], *ranked[:MAX_FINALISTS]]
+    return [*candidates[:1], *ranked[:MAX_FINALISTS]]
 
 
 def _fall_behind(candidate: GraphCandidate, board: Board) -> None:

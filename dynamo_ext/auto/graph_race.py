@@ -122,19 +122,19 @@ def _judge(
 
 
 def _row(
-    each: multi_backend.GraphCandidate, winner: str, speedup: Speedup | None
+    candidate: multi_backend.GraphCandidate, winner: str, speedup: Speedup | None
 ) -> GraphCandidateResult:
-    outcome, reason = each.outcome, each.reason
+    outcome, reason = candidate.outcome, candidate.reason
     if not outcome:
-        outcome, reason = place(each.name, winner, speedup)
+        outcome, reason = place(candidate.name, winner, speedup)
     return GraphCandidateResult(
-        each.name,
+        candidate.name,
         outcome,
-        seconds=each.timing.median if each.timing else 0.0,
-        speedup=speedup.ratio if speedup else float(each.name == multi_backend.EAGER),
+        seconds=candidate.timing.median if candidate.timing else 0.0,
+        speedup=speedup.ratio if speedup else float(candidate.name == multi_backend.EAGER),
         low=speedup.low if speedup else 0.0,
         high=speedup.high if speedup else 0.0,
-        error=each.max_error,
+        error=candidate.max_error,
         reason=reason,
     )
 

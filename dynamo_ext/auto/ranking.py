@@ -45,14 +45,14 @@ def place(name: str, winner: str, speedup: Speedup | None) -> tuple[str, str]:
     return "same", "No faster than eager within noise."
 
 
-def best_full(held: GraphRace, available: Collection[str]) -> str:
+def best_full(contest: GraphRace, available: Collection[str]) -> str:
     """The fastest of the ``available`` backends in the code's own precision; eager where none is.
 
     It is one that was faster than eager beyond noise.
     """
     rows = [
         row
-        for row in held.contestants
+        for row in contest.contestants
         if row.backend in available
         and precision.behind(row.backend) == FULL
         and row.outcome in TIMED
@@ -62,14 +62,14 @@ def best_full(held: GraphRace, available: Collection[str]) -> str:
 
 
 def replaced(
-    held: GraphRace, winner: str, why: tuple[str, str], confirmation: OnlineTrial | None = None
+    contest: GraphRace, winner: str, why: tuple[str, str], confirmation: OnlineTrial | None = None
 ) -> GraphRace:
     """A race with ``winner`` in the place of the one that won it, whose outcome is ``why``."""
-    told = {held.winner: why, winner: ("won", "")}
+    told = {contest.winner: why, winner: ("won", "")}
     rows = []
-    for row in held.contestants:
+    for row in contest.contestants:
         outcome, reason = told.get(row.backend, (row.outcome, row.reason))
         rows.append(dataclasses.replace(row, outcome=outcome, reason=reason))
     return dataclasses.replace(
-        held, winner=winner, contestants=tuple(rows), confirmation=confirmation
+        contest, winner=winner, contestants=tuple(rows), confirmation=confirmation
     )

@@ -13,20 +13,20 @@ _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
 
 
-def mapping_of(owner: str, given: Mapping[str, Any] | None) -> Mapping[str, Any]:
+def mapping_of(owner: str, options: Mapping[str, Any] | None) -> Mapping[str, Any]:
     """What was given as ``options``; ``OptionError`` where it is not a mapping from names."""
-    if not isinstance(given or {}, Mapping):
-        message = f"{owner}'s options cannot be {reprlib.repr(given)}."
+    if not isinstance(options or {}, Mapping):
+        message = f"{owner}'s options cannot be {reprlib.repr(options)}."
         raise OptionError(message, "Give a mapping from names to values.")
-    odd = [name for name in given or {} if not isinstance(name, str)]
+    odd = [name for name in options or {} if not isinstance(name, str)]
     if odd:
         message = f"{owner} has no option {reprlib.repr(odd[0])}."
         raise OptionError(message, "Give its name as text.")
-    return given or {}
+    return options or {}
 
 
 def resolve(
-    backend: str, specs: Sequence[OptionSpec], given: Mapping[str, Any] | None
+    backend: str, specs: Sequence[OptionSpec], options: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """All options of a backend: defaults, with what was given converted to their types.
 
@@ -37,7 +37,7 @@ def resolve(
     """
     known = {spec.name: spec for spec in specs}
     values: dict[str, Any] = {spec.name: spec.default for spec in specs if spec.name != "*"}
-    for name, value in mapping_of(backend, given).items():
+    for name, value in mapping_of(backend, options).items():
         if name in known:
             values[name] = _convert(backend, known[name], value)
         elif "*" not in known:

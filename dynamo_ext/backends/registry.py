@@ -117,13 +117,13 @@ def request(text: str, options: Mapping[str, Any] | None = None) -> tuple[Backen
     return backend, asked
 
 
-def refuse_what_others_take(backend: Backend, asked: Mapping[str, Any]) -> None:
+def refuse_what_others_take(backend: Backend, options: Mapping[str, Any]) -> None:
     """Raise ``OptionError`` where others alone have a precision, or keep to a bound of accuracy."""
     for key in ("precision", "accuracy"):
-        if key in asked and not _takes(backend, key, asked[key]):
-            able = [each for each in OURS if _takes(_load(each), key, asked[key], by_name=True)]
+        if key in options and not _takes(backend, key, options[key]):
+            able = [each for each in OURS if _takes(_load(each), key, options[key], by_name=True)]
             if able:
-                message = f"{backend.name} cannot be given {key} {asked[key]}."
+                message = f"{backend.name} cannot be given {key} {options[key]}."
                 raise OptionError(message, f"It can be given to {', '.join(able)}.")
 
 

@@ -19,7 +19,7 @@ def is_backend(value: object) -> TypeGuard[Backend]:
     return all(callable(getattr(value, answer, None)) for answer in _ANSWERS)
 
 
-def check(backend: Any, taken: Collection[str]) -> None:
+def check(backend: Any, names: Collection[str]) -> None:
     """Raise ``InvalidBackendError`` where a backend object lacks something or has a taken name."""
     if isinstance(backend, type):
         message = f"{backend.__name__} is a class, not a backend."
@@ -36,6 +36,6 @@ def check(backend: Any, taken: Collection[str]) -> None:
     if not isinstance(name, str) or not name or any(map(str.isspace, name)):
         message = f"{name!r} cannot be a backend's name."
         raise InvalidBackendError(message, "Give it a name without spaces.")
-    if name in taken or name.startswith("dx_"):
+    if name in names or name.startswith("dx_"):
         message = f"A backend cannot be called {name}: the name is taken."
         raise InvalidBackendError(message, "Give it another name.")

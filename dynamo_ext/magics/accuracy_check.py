@@ -64,7 +64,7 @@ def check_before(  # noqa: PLR0913, PLR0917 - a cell, and what it runs under
     namespace: dict[str, Any],
     names: HiddenNames,
     tracer: Tracer,
-    asked: CellArguments,
+    arguments: CellArguments,
     traced: Callable[[Any], Tracer],
 ) -> Rehearsal | None:
     """The check of a cell under ``auto`` with a bound: that of its last run where it is the same.
@@ -75,8 +75,8 @@ def check_before(  # noqa: PLR0913, PLR0917 - a cell, and what it runs under
     where other inputs are for nothing.
     """
     compiler: Any = tracer.compiler.compiler if tracer.compiler is not None else None
-    bound = bound_of(namespace, asked.accuracy, asked.metric)
-    inputs = other_inputs(namespace, asked.check_on, state.program)
+    bound = bound_of(namespace, arguments.accuracy, arguments.metric)
+    inputs = other_inputs(namespace, arguments.check_on, state.program)
     auto = getattr(compiler, "backend", None)
     cycles = auto.cycles if isinstance(auto, AutoBackend) else None
     if bound is None or cycles is None:
@@ -91,7 +91,7 @@ def check_before(  # noqa: PLR0913, PLR0917 - a cell, and what it runs under
         read = {each for code in state.program.statement_codes for each in names_read(code)}
         read = (read - set(state.program.stored_names)) & namespace.keys()
         values += [_facts(namespace[each]) for each in sorted(read)]
-    key = (tracer.compiler, bound, bound and bound.function, asked.check_on, *values)
+    key = (tracer.compiler, bound, bound and bound.function, arguments.check_on, *values)
     if state.check is None or state.check.key != key:
         if state.check is not None and state.check.settings.check_on:
             forget_recorded(state.check.tracer.compiler.compiler)

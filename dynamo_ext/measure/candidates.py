@@ -84,14 +84,14 @@ def candidates_of(
 
 
 def of_callables(
-    calls: Mapping[str, Callable[[], object]], taken: Sequence[str]
+    calls: Mapping[str, Callable[[], object]], names: Sequence[str]
 ) -> list[Candidate]:
     """Functions of the user's own, one call of each by the name of its row, as candidates.
 
-    Raises ``OptionError`` where a name is one of ``taken``, the names of other rows.
+    Raises ``OptionError`` where a name is one of ``names``, the names of other rows.
     """
     for name in calls:
-        if name in taken:
+        if name in names:
             message = f"{name} is listed twice."
             raise OptionError(message, "Give the callable another name.")
     return [Candidate(name, "", None, call=call) for name, call in calls.items()]
@@ -123,7 +123,7 @@ def _candidate(
     name: str,
     backend: str | Callable[..., Any],
     options: dict[str, Any],
-    taken: set[str],
+    names: set[str],
     bound: AccuracyBound | None,
 ) -> Candidate:
     mine: dict[str, Any] = {}
@@ -132,7 +132,7 @@ def _candidate(
     else:
         found = registry.compiler(backend).backend
     mine = _options_of(name, found, options) | mine
-    taken.update(mine, (f"{name}.{key}" for key in mine))
+    names.update(mine, (f"{name}.{key}" for key in mine))
     races = found.name == "auto"
     if races and bound is not None and bound.function is None:
         mine.setdefault("accuracy", str(bound))

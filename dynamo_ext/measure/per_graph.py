@@ -43,12 +43,12 @@ def race_graphs(
     candidates: list[Candidate],
     base: TimedCallable | None,
     settings: Settings,
-    left: Callable[[], float] = lambda: math.inf,
+    seconds_left: Callable[[], float] = lambda: math.inf,
 ) -> tuple[tuple[GraphComparison, ...], Mix | None]:
     """Race each graph by itself, then the code with the best choice against the plain code.
 
-    Without ``base`` the code runs once, and its graphs alone are raced. ``left`` gives the seconds
-    in which races end, with as few rounds as that takes.
+    Without ``base`` the code runs once, and its graphs alone are raced. ``seconds_left`` gives the
+    seconds in which races end, with as few rounds as that takes.
 
     Graphs that change their inputs in place are not raced by themselves and stay with eager.
     """
@@ -74,14 +74,14 @@ def race_graphs(
         share = settings.budget * (1 - SMALLEST_SHARE) / max(len(called), 1)
         graphs = []
         for after, switch in zip(range(len(called), 0, -1), called, strict=True):
-            plan = Plan(share, settings.rounds, settings.seed, limit=left() / (after + 1))
+            plan = Plan(share, settings.rounds, settings.seed, limit=seconds_left() / (after + 1))
             with torch.set_grad_enabled(switch.grad):
                 graphs.append(_graph(switch, plan, settings))
         if base is None:
             return tuple(graphs), None
         board.choose({s.number: g.fastest for s, g in zip(called, graphs, strict=True)})
         spare = max(settings.budget * SMALLEST_SHARE, 2.0)
-        plan = Plan(spare, settings.rounds, settings.seed, limit=left())
+        plan = Plan(spare, settings.rounds, settings.seed, limit=seconds_left())
         return tuple(graphs), _mix(mixed, graphs, base, plan)
     finally:
         workload.restore(thorough=True)

@@ -64,9 +64,9 @@ def _all_placed(records: Iterable[Placed], file: str) -> tuple[Placed, ...]:
     return tuple(_placed(each, file) for each in records)
 
 
-def _placed(found: Placed, file: str) -> Placed:
-    line = found.line and _line(found.line, file)
-    return found if line is found.line else dataclasses.replace(found, line=line)
+def _placed(record: Placed, file: str) -> Placed:
+    line = record.line and _line(record.line, file)
+    return record if line is record.line else dataclasses.replace(record, line=line)
 
 
 def _line(line: SourceLine, file: str) -> SourceLine:

@@ -18,12 +18,12 @@ _Place = tuple[str, tuple[str, int], tuple[str, int]]
 class DistinctBreaks:
     """The breaks of a run, and which of them each of torch's tellings is."""
 
-    def __init__(self, told: Iterable[GraphBreak]) -> None:
+    def __init__(self, graph_breaks: Iterable[GraphBreak]) -> None:
         self._found: dict[_Place, GraphBreak] = {}
         self._same_as: dict[_Place, _Place] = {}
         # Those at a line of the cell first: the others may be tellings of the same break.
         frames: Counter[tuple[_Place, tuple[str, int]]] = Counter()
-        for one in sorted(told, key=lambda b: not (b.line is not None and b.line.in_cell)):
+        for one in sorted(graph_breaks, key=lambda b: not (b.line is not None and b.line.in_cell)):
             place = self._place(one)
             frame = place, _at(one.stack[0] if one.stack else one.line)
             frames[frame] += 1
@@ -40,18 +40,18 @@ class DistinctBreaks:
         """Each break once."""
         return tuple(self._found.values())
 
-    def index(self, told: GraphBreak | None) -> int | None:
+    def index(self, graph_break: GraphBreak | None) -> int | None:
         """The position in ``records`` of a break that torch reported."""
-        if told is None:
+        if graph_break is None:
             return None
-        place = self._place(told)
+        place = self._place(graph_break)
         return list(self._found).index(place) if place in self._found else None
 
-    def _place(self, told: GraphBreak) -> _Place:
-        inner = _at(told.stack[-1] if told.stack else told.line)
-        if told.line is not None and told.line.in_cell:
-            return (told.what, _at(told.line), inner)
-        own = (told.what, inner, inner)
+    def _place(self, graph_break: GraphBreak) -> _Place:
+        inner = _at(graph_break.stack[-1] if graph_break.stack else graph_break.line)
+        if graph_break.line is not None and graph_break.line.in_cell:
+            return (graph_break.what, _at(graph_break.line), inner)
+        own = (graph_break.what, inner, inner)
         return self._same_as.get(own, own)
 
 

@@ -79,8 +79,8 @@ def over(reports: Sequence[Report]) -> str:
     return f"In these runs, auto chose {_winners(held)}." if held else ""
 
 
-def _winners(held: Sequence[autotune.GraphRace]) -> str:
-    won = Counter(contest.winner for contest in held)
+def _winners(races: Sequence[autotune.GraphRace]) -> str:
+    won = Counter(contest.winner for contest in races)
     return listing([f"{name} for {count(number, 'graph')}" for name, number in won.most_common()])
 
 

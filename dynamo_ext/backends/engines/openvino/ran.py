@@ -28,7 +28,7 @@ def normed(graph: GraphModule) -> dict[str, str]:
 
 
 def lowered_operations(
-    asked: Mapping[str, int],
+    operations: Mapping[str, int],
     compiled_model: Any,
     precision: str,
     normed: Mapping[str, str],
@@ -47,7 +47,7 @@ def lowered_operations(
             continue
         names = facts.get("originalLayersNames", "").split(",")
         mine = {name.partition("/")[0] for name in names}
-        mine = {normed.get(name, name) for name in mine} & asked.keys()
+        mine = {normed.get(name, name) for name in mine} & operations.keys()
         low = facts.get("runtimePrecision") in _TYPES[precision]
         seen |= mine
         if low:
@@ -55,5 +55,5 @@ def lowered_operations(
         if not mine:
             rest.append(low)
     if rest and all(rest):
-        lowered |= asked.keys() - seen
-    return sum(asked[name] for name in lowered)
+        lowered |= operations.keys() - seen
+    return sum(operations[name] for name in lowered)

@@ -89,10 +89,10 @@ def casts(weights: Iterable[torch.Tensor], dtype: torch.dtype) -> list[torch.Ten
         return [_cast(weight, dtype) for weight in weights]
 
 
-def cast_again(made: list[torch.Tensor], weights: Iterable[torch.Tensor]) -> None:
+def cast_again(casts: list[torch.Tensor], weights: Iterable[torch.Tensor]) -> None:
     """Have casts hold what the weights hold now, at the addresses that they have."""
     with dispatch.outside_modes():
-        dispatch.copy_all(made, weights)
+        dispatch.copy_all(casts, weights)
 
 
 def _unseen(weights: Iterable[torch.Tensor]) -> bool:
@@ -162,10 +162,10 @@ class CastOnce:
         known.counted = counted
         return known.made
 
-    def _kept(self, one: WeightSet, made: list[torch.Tensor]) -> _Casts:
+    def _kept(self, one: WeightSet, casts: list[torch.Tensor]) -> _Casts:
         # The weights themselves are not constants of anything here.
         one.weights = {}
-        return _Casts(made, watched=not self._unseen)
+        return _Casts(casts, watched=not self._unseen)
 
     def _forget(self, gone: WeightSet) -> None:
         self._casts.pop(gone.number, None)

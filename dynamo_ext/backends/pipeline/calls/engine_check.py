@@ -138,14 +138,14 @@ class EngineCheck:
         self._keep(ranked[:fewest], dict(errors))
         return made[0]
 
-    def _keep(self, kept: Sequence[Node], errors: dict[int, float]) -> None:
+    def _keep(self, operations: Sequence[Node], errors: dict[int, float]) -> None:
         """Have later engines keep these products; ``errors`` are by how many of them were kept."""
-        self.kept = tuple(node.name for node in kept)
+        self.kept = tuple(node.name for node in operations)
         most = 0.0 if self._context.bound else lowered_precision.BOUNDS[self._context.precision]
-        for position, node in enumerate(kept):
+        for position, node in enumerate(operations):
             name = fx_nodes.captured_name(node) or node.name
             self._reported.append(name)
             without = errors[max(count for count in errors if count <= position)]
             self._context.journal.kept[name] = KeptOperation(
-                name, without if most < without < math.inf else None, errors[len(kept)]
+                name, without if most < without < math.inf else None, errors[len(operations)]
             )

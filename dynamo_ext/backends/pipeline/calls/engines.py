@@ -168,11 +168,14 @@ class Engines:
         return found
 
     def build(
-        self, args: Sequence[Any], constants: WeightSet | None, kept: Collection[str] = ()
+        self,
+        args: Sequence[Any],
+        constants: WeightSet | None,
+        full_operations: Collection[str] = (),
     ) -> Engine:
         """Lower the partition; whatever the backend raises is raised, and no engine known then.
 
-        The products named ``kept`` stay as they are in int8.
+        The products named ``full_operations`` stay as they are in int8.
         """
         key = self.key(args, constants)
         self.known[key] = None
@@ -186,7 +189,9 @@ class Engines:
             calls, context = self._calls.get(key, []), self._context
             try:
                 with crash_records.during(context.attempt, "compiling"):
-                    lowered = context.lower(graph, examples, calibration=calls, full_precision=kept)
+                    lowered = context.lower(
+                        graph, examples, calibration=calls, full_precision=full_operations
+                    )
             except BaseException:
                 self._calls.pop(key, None)
                 raise

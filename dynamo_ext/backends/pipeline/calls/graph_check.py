@@ -71,7 +71,7 @@ class GraphCheck:
         return not (calibration.is_active() and self._precision == "int8")
 
     def expected(
-        self, args: Sequence[Any], held: Sequence[torch.Tensor], undo: Undo | None
+        self, args: Sequence[Any], weights: Sequence[torch.Tensor], undo: Undo | None
     ) -> Outcome | None:
         """What eager makes of such inputs; ``None`` where that cannot be the reference."""
         given = _copies(args, undo) if self._compares else None
@@ -80,7 +80,7 @@ class GraphCheck:
         try:
             with dispatch.outside_modes(), torch.no_grad():
                 outputs = _flat(self._eager(*given))
-                holds = [each.detach().clone() for each in held]
+                holds = [each.detach().clone() for each in weights]
         except Exception as error:  # noqa: BLE001 - no reference then
             pass_on(error)
             return None
@@ -94,13 +94,13 @@ class GraphCheck:
     def wrong(
         self,
         args: Sequence[Any],
-        held: Sequence[torch.Tensor],
+        weights: Sequence[torch.Tensor],
         undo: Undo | None,
         outputs: Any,
         expected: Outcome,
     ) -> str:
         """What the caller gets that is not what eager gives, as one sentence, or nothing."""
-        found = Outcome(_flat(outputs), args, held)
+        found = Outcome(_flat(outputs), args, weights)
         changed = undo is not None
         exact = functools.cache(lambda: self._exact(args, undo, expected))
         wrong = verdict.disagreement(
