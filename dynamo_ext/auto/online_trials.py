@@ -32,7 +32,7 @@ MIN_ROUNDS = 4
 """Rounds after which an assignment that is clearly behind is not tried any more."""
 
 DROP_BELOW = 0.8
-"""What such a one comes to at best, over the fastest."""
+"""An assignment is clearly behind whose speed is at best this share of the fastest one's."""
 
 MAX_SECONDS = 10.0
 """Seconds of timed cycles after which what was seen decides, if every assignment had so many."""

@@ -23,7 +23,7 @@ BEATEN = "slower", "Fastest in isolation, but slower within your program."
 
 
 def is_open(speedups: Mapping[str, Speedup]) -> bool:
-    """Whether eager wins for want of rounds: half of them say that a backend gains what matters."""
+    """Whether eager wins although a backend's median is faster by what matters: more rounds decide."""
     return winner_of(speedups) == EAGER and any(s.ratio > 1 + MATTERS for s in speedups.values())
 
 

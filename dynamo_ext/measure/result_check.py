@@ -70,11 +70,11 @@ class ResultCheck:
         return self._exact
 
     def with_the_same_names(self, outputs: Results) -> tuple[Results, Results]:
-        """The results and eager's; what one of them alone changed is as before in the other.
+        """The results and eager's, both with the tensors that one of them alone changed.
 
-        That is where rounding changed it: in float64 it changes by a tenth of that at most. A
-        weight whose gradient is zero but for rounding is such a case. Otherwise both are left as
-        they are.
+        The other one has them as they were before the code ran. This is done where the change is
+        rounding, which float64 changes by a tenth of it at most, as of a weight whose gradient is
+        zero but for rounding. Else both are left as they are.
         """
         odd = outputs.keys() ^ self.eager.keys()
         kept = {name: self._workload.snapshot.content(name) for name in odd}

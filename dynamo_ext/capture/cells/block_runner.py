@@ -51,7 +51,7 @@ class Stepper:
         try:
             return self._under(function)
         except SplitBlockError as why:
-            # Another block's would come after this one had begun, which then ran twice.
+            # One of another block comes from within this one, which must not run a second time.
             if why.block is not block:
                 raise
         except FinishedError as done:

@@ -88,7 +88,7 @@ class FrameListener:
     def _kept_out(
         self, run: RunLog, frame: Any, module: Any
     ) -> Callable[[Any, Any, Any], Any] | None:
-        """The callback in this one's place where nothing is to be compiled; and record why."""
+        """What answers instead where a frame is not to be compiled, which is recorded."""
         if module is None and traced_frames.is_library_code(frame.f_code, frame):
             return self.callback  # type: ignore[no-any-return]
         if switch := frame_eval.switched_off(self.callback):

@@ -31,7 +31,7 @@ def build_report(run: RunLog, facts: Report, standing: Iterable[FrameEntry] = ()
     names = {graph: f"g{index}" for index, graph in enumerate(graphs)}
     told = [found for frame in frames for found in frame.breaks]
     breaks = DistinctBreaks([*told, *run.condition_breaks])
-    # Other cells' lines were called the cell's in those cells' runs.
+    # A record of another cell's run has that cell's lines marked as "in the cell".
     file = facts.cell.file if facts.cell is not None else ""
     records = tuple(_break(each, file) for each in breaks.records)
     made = tuple(_graph(g, run, names[g], breaks, file) for g in graphs)

@@ -62,7 +62,7 @@ class EngineCheck:
         """The engine to trust with what it gives, or why there is none.
 
         ``expected`` is what eager gives. An engine that is merely too far off for the user's bound
-        is trusted, unless it met it before: a graph's results are judged as a whole.
+        is trusted, since a graph's results are judged as a whole; but not one that met it before.
         """
         right = Reference(expected, expected)
         if self._context.precision == FULL:

@@ -32,9 +32,9 @@ class Engine:
     """A lowered form of a partition; trusted once its first results agreed with eager's.
 
     ``select`` takes what the engine gets of a call's arguments. ``orders`` has the dimensions of
-    those outputs that are not row-major, ``shared`` the positions of those that are copied: they
-    come in the memory of an input, of another output, or of the same one of another call. One that
-    is ``doubted`` was trusted before: its next call is checked again. One that ``missed`` the
+    those outputs that are not row-major. ``shared`` has the positions of outputs that are copied,
+    since they come in the memory of an input, of another output, or of an earlier call's. An engine
+    that is ``doubted`` was trusted before: its next call is checked again. One that ``missed`` the
     user's bound at its first check is trusted all the same. ``lowered`` counts operations of
     products that it runs in a lower precision, if known.
     """
