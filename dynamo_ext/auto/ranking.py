@@ -23,7 +23,7 @@ BEATEN = "slower", "Fastest in isolation, but slower within your program."
 
 
 def is_open(speedups: Mapping[str, Speedup]) -> bool:
-    """Whether eager wins although a backend's median is faster by what matters: more rounds decide."""
+    """Whether more rounds are to decide: eager wins, and a backend's median gains what matters."""
     return winner_of(speedups) == EAGER and any(s.ratio > 1 + MATTERS for s in speedups.values())
 
 
