@@ -273,7 +273,9 @@ def _key_words(report: Report, marks: _Marks) -> Iterator[tuple[str, str]]:
     keys = [(file, n) for file, block in sources if block for n, _ in _numbered(block)]
     seen = {graph for key in keys if key in marks for graph in marks[key].graphs}
     total = sum(graph.run_seconds for graph in report.graphs)
-    named = [g for g in report.graphs if g.id in seen or g.run_seconds >= _LARGE * total][:_KEYS]
+    worth = [g for g in report.graphs if g.id in seen or g.run_seconds >= _LARGE * total]
+    largest = sorted(worth, key=lambda graph: -graph.run_seconds)[:_KEYS]
+    named = [graph for graph in worth if graph in largest]
     for graph in named:
         yield graph.id, f"{graph.id}: {place_graph(report, graph).label}{_share(report, graph)}"
     if more := len(report.graphs) - len(named):

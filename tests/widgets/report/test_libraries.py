@@ -100,6 +100,18 @@ def test_the_key_names_graphs_in_sight_and_those_that_take_the_time(reports, pag
     assert "and 17 more graphs" in key
 
 
+def test_of_many_graphs_in_sight_the_key_names_the_largest(reports, page):
+    mixed = reports["mixed"]
+    graphs = [
+        dataclasses.replace(mixed.graphs[0], id=f"g{n}", run_seconds=1.0 if n > 17 else 0.001)
+        for n in range(20)
+    ]
+    key = page(code.html(dataclasses.replace(mixed, graphs=tuple(graphs)))).text
+    assert "g18: " in key
+    assert "g19: " in key
+    assert "g11: " not in key
+
+
 def test_lines_elsewhere_are_in_the_order_of_their_graphs(reports, page):
     mixed = reports["mixed"]
     placed = []
