@@ -190,7 +190,7 @@ def _attribute(graph_break: GraphBreak) -> Cause:
 def _iterated(graph_break: GraphBreak) -> Cause:
     line = origin(graph_break)
     if line is not None and line.function in COMPREHENSIONS:
-        because = "Dynamo cannot go on within a comprehension after a graph break"
+        because = "a comprehension cannot go on after a graph break"
         return Cause(because, "Write the loop as a `for` statement.")
     if "generator" not in graph_break.explanation:
         because = "it iterates over an object of a class that Dynamo cannot iterate over"

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from dynamo_ext.analysis.advice import advise
 from dynamo_ext.analysis.advice_step import NEGLIGIBLE_WEIGHT, Advice
@@ -154,8 +155,10 @@ def _listed(advice: Sequence[Advice]) -> Markup:
 
 
 def _sorted(advice: Sequence[Advice]) -> tuple[list[Advice], list[Advice]]:
-    """What there is to do, the most useful first, and what needs no change."""
+    """What there is to do, the most useful first and each step once, and what needs no change."""
     steps = [each for each in advice if each.weight >= NEGLIGIBLE_WEIGHT]
+    first = {each.step: each for each in reversed(steps)}
+    steps = [each if first[each.step] is each else replace(each, step="") for each in steps]
     return steps, [each for each in advice if each.weight < NEGLIGIBLE_WEIGHT]
 
 

@@ -176,6 +176,15 @@ def test_further_steps_and_what_needs_no_change_are_counted_and_fold(reports, pa
     assert "Harmless" not in said
 
 
+def test_a_step_for_two_problems_is_said_once(reports, page, monkeypatch):
+    steps = [Advice("break", f"Problem {n}", "Do this.", "", 0.5) for n in range(2)]
+    monkeypatch.setattr(summary, "advise", lambda _: tuple(steps))
+    for read in (page(summary.html(reports["mixed"])).text, summary.text(reports["mixed"])):
+        assert "Problem 0. Do this." in read
+        assert "Problem 1." in read
+        assert read.count("Do this") == 1
+
+
 def test_a_graph_has_one_number_of_operations_and_the_other_is_named(reports, page):
     clean = reports["clean"]
     whole, split = clean.graphs[0], reports["mixed"].graphs[1]
