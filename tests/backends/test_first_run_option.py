@@ -20,13 +20,13 @@ SECONDS = 20.0
 
 @pytest.fixture
 def lowered(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Sizes of what was lowered, each in 15 seconds of the clock."""
+    """Sizes of what was lowered, each in 8 seconds of the clock: two of them leave too few for a third."""
     time = fake_clock.install(monkeypatch)
     found: list[int] = []
     backend: Any = registry.get("onnxrt")
 
     def lower_for(request: LoweringRequest) -> Lowered:
-        time.sleep(15.0)
+        time.sleep(8.0)
         found.append(len(request.inputs[0]))
         return Lowered(request.graph.forward)
 

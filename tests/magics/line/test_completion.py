@@ -67,7 +67,6 @@ def test_modes_and_options(cells: Live) -> None:
         ("%dynamo report ", {"--markdown"}, {"use"}),
         ("%dynamo cache ", {"show", "clear", "export", "import"}, {"use"}),
         ("%dynamo cache export ", set(), {"show"}),
-        ("%dynamo machine ", {"measure"}, {"use"}),
         ("%%dynamo compare -b ts --precision ", {"bf16", "fp16", "int8"}, {"--quiet"}),
         ("%%dynamo --capture ", {"all"}, {"--quiet"}),
         ("%dynamo use on", {"onnxrt"}, {"eager"}),
