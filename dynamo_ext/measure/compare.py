@@ -140,14 +140,14 @@ class _Comparing:
         """Seconds in which something may begin."""
         return self._limit - (self._clock() - self._started)
 
-    def _too_late(self, candidate: CompiledCandidate) -> bool:
+    def _too_late(self, compiled: CompiledCandidate) -> bool:
         """Leave out a row, but not the baseline, for want of time; whether it was left out."""
-        out = candidate is not self._base and bool(
-            candidate.candidate.compiler or candidate.candidate.call
+        out = compiled is not self._base and bool(
+            compiled.candidate.compiler or compiled.candidate.call
         )
         if out:
-            candidate.call, candidate.remedy = None, self._longer
-            candidate.unmeasured = _LATE.format(self._limit)
+            compiled.call, compiled.remedy = None, self._longer
+            compiled.unmeasured = _LATE.format(self._limit)
         return out
 
     @property

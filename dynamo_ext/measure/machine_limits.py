@@ -28,7 +28,6 @@ _SIDES = {"cpu": 1024, "cuda": 8192}
 _READ = tuple(1 << power for power in (20, 22, 24, 26, 28))
 """Bytes that are read: what fits in a core's cache, in the processor's, and in memory alone."""
 
-
 _measured: dict[tuple[object, ...], MachineLimits] = {}
 
 

@@ -47,21 +47,21 @@ class ResultCheck:
         self._settings = settings
         self._exact: Results | None = None
 
-    def __call__(self, candidate: CompiledCandidate, found: Results) -> None:
+    def __call__(self, compiled: CompiledCandidate, found: Results) -> None:
         """Judge results; what is measured, and what is wrong, goes to the candidate."""
-        bound = candidate.candidate.bound
-        lowered = candidate.candidate.precision != FULL
+        bound = compiled.candidate.bound
+        lowered = compiled.candidate.precision != FULL
         found, eager = self.with_the_same_names(found)
         if lowered or (bound and not accuracy.against(found, eager).within):
             judge = None if self._settings.check_on else bound
-            exact, chosen = self.ask_float64(), candidate.candidate.precision
+            exact, chosen = self.ask_float64(), compiled.candidate.precision
             measured = accuracy.lowered(found, eager, exact, chosen, judge)
-            candidate.accuracy.append(measured)
-            candidate.wrong = measured.detail
+            compiled.accuracy.append(measured)
+            compiled.wrong = measured.detail
         else:
-            self._as_eager(candidate, found, eager)
-        if bound is not None and self._settings.check_on and not candidate.wrong:
-            self._on_other_inputs(candidate, bound)
+            self._as_eager(compiled, found, eager)
+        if bound is not None and self._settings.check_on and not compiled.wrong:
+            self._on_other_inputs(compiled, bound)
 
     def ask_float64(self) -> Results:
         """What the code gives in float64; nothing where it does not run in it."""
@@ -90,30 +90,30 @@ class ResultCheck:
                 return outputs, self.eager
         return mine, theirs
 
-    def _as_eager(self, candidate: CompiledCandidate, outputs: Results, eager: Results) -> None:
+    def _as_eager(self, compiled: CompiledCandidate, outputs: Results, eager: Results) -> None:
         fp64 = self._settings.fp64
         judged = accuracy.against(outputs, eager, f"eager {self._settings.dtype}".strip())
-        candidate.accuracy.append(judged)
+        compiled.accuracy.append(judged)
         if self.single is not None:
             measured = accuracy.against(outputs, self.single, "eager float32")
             # Only the distance tells: the dtypes differ on purpose.
-            candidate.accuracy.append(replace(measured, within=True, detail=""))
+            compiled.accuracy.append(replace(measured, within=True, detail=""))
         exact = self.ask_float64() if fp64 or not judged.within else {}
         if not judged.within:
             odd = accuracy.no_better_than_eager(outputs, eager, exact)
             if odd and not fp64 and self._as_unsure(odd, outputs, eager):
                 self.notes.append(
-                    f"{candidate.candidate.name}: {listing(odd, 2)} differ from eager's by no "
+                    f"{compiled.candidate.name}: {listing(odd, 2)} differ from eager's by no "
                     "more than twice what eager's own move where weights and inputs change by a "
                     "few roundings."
                 )
             elif odd:
-                candidate.wrong = judged.detail
+                compiled.wrong = judged.detail
         if exact:
             measured = accuracy.against_float64(outputs, eager, exact)
-            candidate.accuracy.append(measured)
+            compiled.accuracy.append(measured)
             if fp64:
-                candidate.wrong = candidate.wrong or measured.detail
+                compiled.wrong = compiled.wrong or measured.detail
 
     def _as_unsure(self, names: Sequence[str], outputs: Results, eager: Results) -> bool:
         """Whether eager's own results move about as far by rounding.
@@ -165,7 +165,7 @@ class ResultCheck:
             for name in results.keys() & self.eager.keys()
         }
 
-    def _on_other_inputs(self, candidate: CompiledCandidate, bound: AccuracyBound) -> None:
+    def _on_other_inputs(self, compiled: CompiledCandidate, bound: AccuracyBound) -> None:
         """Judge by the user's other inputs, all of them as one."""
         workload, inputs = self._workload, self._settings.check_on
         eager, exact = self._elsewhere
@@ -173,20 +173,20 @@ class ResultCheck:
         try:
             for given in inputs:
                 with workload.on(given):
-                    if candidate.call is not None:
-                        candidate.call()
+                    if compiled.call is not None:
+                        compiled.call()
                         found.append(workload.results())
         except Exception as error:  # noqa: BLE001 - a failing candidate is a row with its reason
             pass_on(error)
-            candidate.failure = one_line(error)
+            compiled.failure = one_line(error)
             return
-        chosen, together = candidate.candidate.precision, accuracy.joined(found)
+        chosen, together = compiled.candidate.precision, accuracy.joined(found)
         measured = accuracy.lowered(together, eager, exact, chosen, bound)
         if chosen == FULL and accuracy.against(together, eager).within:
             measured = replace(measured, within=True, detail="")
         reference = f"{measured.reference}, on {count(len(inputs), 'other input')}"
-        candidate.accuracy.append(replace(measured, reference=reference))
-        candidate.wrong = measured.detail
+        compiled.accuracy.append(replace(measured, reference=reference))
+        compiled.wrong = measured.detail
 
     @functools.cached_property
     def _elsewhere(self) -> tuple[Results, Results]:

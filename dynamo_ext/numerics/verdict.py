@@ -94,8 +94,8 @@ def difference(output: Any, eager: Any, exact: Any, numbers: torch.dtype | None 
 def lowered(output: Any, eager: Any, exact: Any, allowed: Allowance) -> tuple[str, float | None]:
     """What is wrong with one result in a lower precision, and the metric of the user's bound.
 
-    The sentence is empty where nothing is wrong. The metric is ``None`` where there is no bound,
-    and where the result is not judged. Without an ``exact`` one, eager's takes its place.
+    The sentence is empty if nothing is wrong. The metric is ``None`` without a bound, and if the
+    result is only rounding, which is not judged. Without ``exact``, eager's result takes its place.
     """
     precision, bound = allowed.precision, allowed.bound
     right = exact if tolerance.floating(exact, eager) else eager

@@ -132,6 +132,7 @@ class FrameListener:
         )  # fmt: skip
         breaks, metrics = compile_metrics.graph_breaks_from_now(), compile_metrics.latest_metrics()
         compiling.frames.append((entry, frame))
+        new_optimizers.note_captured(frame, run)
         run.on_progress(f"capturing {entry.title}")
         started = time.perf_counter()
         divided, interrupted, python = False, False, None

@@ -25,19 +25,22 @@ _captured: dict[tuple[str | None, types.CodeType, type], WeakSet[Optimizer]] = {
 code_cache.learned.append(_captured)
 
 
-def stays_python(frame: Any, run: RunLog) -> bool:
-    """Whether a frame is a step of an optimizer, and those before it in the cell are gone."""
-    optimizer = _optimizer(frame)
-    if optimizer is None:
-        return False
-    kind = type(optimizer)
-    key = run.cell_file, frame.f_code, kind
-    if not (run.decides and key in _captured) or _captured[key]:
+def note_captured(frame: Any, run: RunLog) -> None:
+    """Keep the optimizer whose step is captured in a frame, if it is one."""
+    if (optimizer := _optimizer(frame)) is not None:
+        key = run.cell_file, frame.f_code, type(optimizer)
         _captured.setdefault(key, WeakSet()).add(optimizer)
+
+
+def stays_python(frame: Any, run: RunLog) -> bool:
+    """Whether a frame is a step of an optimizer, and those captured before in the cell are gone."""
+    optimizer = _optimizer(frame) if run.decides else None
+    live = _captured.get((run.cell_file, frame.f_code, type(optimizer)))
+    if live is None or live:
         return False
     why = (
-        f"Steps of `{kind.__name__}` run in Python: the cell makes a new optimizer each time it "
-        "runs, for which they would be captured again"
+        f"Steps of `{type(optimizer).__name__}` run in Python: the cell makes a new optimizer each "
+        "time it runs, for which they would be captured again"
     )
     run.fallbacks[of_run(why, _REMEDY, harmless=True)] = None
     return True
@@ -45,9 +48,12 @@ def stays_python(frame: Any, run: RunLog) -> bool:
 
 def _optimizer(frame: Any) -> Optimizer | None:
     """The optimizer whose ``step``, or torch's function around it, is called."""
-    names, code = frame.f_locals, frame.f_code
-    first = names.get("self") if code.co_name == "step" else None
-    if code.co_name == "wrapper" and code.co_qualname.startswith(_AROUND_STEP):
+    code = frame.f_code
+    if code.co_name == "step":
+        first = frame.f_locals.get("self")
+    elif code.co_name == "wrapper" and code.co_qualname.startswith(_AROUND_STEP):
         # The code that goes on after a graph break in it has other arguments.
-        first = next(iter(names.get("args", ())), None)
+        first = next(iter(frame.f_locals.get("args", ())), None)
+    else:
+        return None
     return first if isinstance(first, Optimizer) else None

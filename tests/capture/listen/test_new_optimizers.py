@@ -1,4 +1,4 @@
-"""Steps of optimizers that each run makes anew stay Python; those of lasting ones are captured."""
+"""If each run makes a new optimizer, its steps run in Python; a lasting one's are captured."""
 
 from __future__ import annotations
 
@@ -76,3 +76,12 @@ def test_one_that_lasts_and_one_beside_it_are_captured(cells: Live) -> None:
     for _ in range(2):
         assert captured(cells.report("train(lasting_net, lasting, 5)"))
     assert captured(cells.report("w = fit(5)")), "the first one is alive"
+
+
+def test_a_step_that_was_not_captured_for_want_of_seconds_is_captured_by_the_next_run(
+    cells: Live,
+) -> None:
+    assert not captured(cells.report("w = fit(5)", "-b eager --first-run 1e-9"))
+    again = cells.report("w = fit(5)")
+    assert captured(again)
+    assert not said(again)

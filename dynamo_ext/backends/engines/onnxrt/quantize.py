@@ -42,14 +42,13 @@ def value_names(graph: GraphModule, names: Collection[str]) -> set[str]:
 
 
 def quantized(
-    model: Any, calls: Sequence[Sequence[Any]] = (), full_operations: Collection[str] = ()
+    model: Any, calls: Sequence[Sequence[Any]] = (), full: Collection[str] = ()
 ) -> tuple[Any, int | None]:
     """An ``onnx_ir`` model with its products in int8: weights now, activations at each call.
 
     And how many operations the products are that are in int8, ``None`` with symbolic sizes.
     ``calls`` are inputs of the model; where there are any, convolutions are in int8, too, in the
-    ranges that their activations had then. Products whose results are named in
-    ``full_operations`` stay.
+    ranges that their activations had then. ``full`` names the products that stay in float32.
 
     Weights have a scale for each column, or output channel. Raises ``StayEager`` where nothing is
     quantised.
@@ -76,7 +75,7 @@ def quantized(
             nodes_to_exclude=[
                 name
                 for node in _products(model)
-                if node.outputs[0].name in full_operations
+                if node.outputs[0].name in full
                 for name in (node.name, f"{node.name}_MatMul")
             ],
             per_channel=True,
@@ -84,7 +83,7 @@ def quantized(
             weight_type=QuantType.QInt8 if precision.has_vnni() else QuantType.QUInt8,
         )
         if calls:
-            _quantize_convolutions(made, calls, full_operations)
+            _quantize_convolutions(made, calls, full)
         found = onnx_ir.load(made)
     if not any(node.op_type.startswith(_QUANTISED) for node in found.graph):
         unknown = not calls and any(node.op_type == _CONVOLUTION for node in found.graph)
@@ -101,7 +100,7 @@ def quantized(
 
 
 def _quantize_convolutions(
-    path: Path, calls: Sequence[Sequence[Any]], full_operations: Collection[str]
+    path: Path, calls: Sequence[Sequence[Any]], full: Collection[str]
 ) -> None:
     """Quantise those of a stored model that have constant weights."""
     import onnx
@@ -114,7 +113,7 @@ def _quantize_convolutions(
         for node in model.graph.node
         if node.op_type == _CONVOLUTION
         and node.input[1] in constants
-        and node.output[0] not in full_operations
+        and node.output[0] not in full
     ]
     names = [each.name for each in model.graph.input]
     inputs = (

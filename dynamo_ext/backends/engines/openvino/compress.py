@@ -24,15 +24,15 @@ _MOST = 127
 
 
 def compress(
-    graph: GraphModule, calls: Sequence[Sequence[Any]] = (), full_operations: Collection[str] = ()
+    graph: GraphModule, calls: Sequence[Sequence[Any]] = (), full: Collection[str] = ()
 ) -> None:
     """Round the constant weights of a partition's products, with a scale for each column.
 
     Those of convolutions, with a scale for each output channel, where ``calls``, which are inputs
     of the partition, tell the ranges of activations. Weights that are not finite stay as they are,
-    as do the products named ``full_operations``. Raises ``StayEager`` where no product is rounded.
+    as do the products that ``full`` names. Raises ``StayEager`` where no product is rounded.
     """
-    others = [node for node in graph.graph.nodes if node.name not in full_operations]
+    others = [node for node in graph.graph.nodes if node.name not in full]
     weights = {node: found for node in others if (found := _weight(graph, node))}
     convolutions = list(filter(is_convolution, weights))
     read: set[Any] = {node.args[0] for node in convolutions}

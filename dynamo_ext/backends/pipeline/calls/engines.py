@@ -168,14 +168,11 @@ class Engines:
         return found
 
     def build(
-        self,
-        args: Sequence[Any],
-        constants: WeightSet | None,
-        full_operations: Collection[str] = (),
+        self, args: Sequence[Any], constants: WeightSet | None, full: Collection[str] = ()
     ) -> Engine:
         """Lower the partition; whatever the backend raises is raised, and no engine known then.
 
-        The products named ``full_operations`` stay as they are in int8.
+        ``full`` names the products that stay in full precision where the others are in int8.
         """
         key = self.key(args, constants)
         self.known[key] = None
@@ -189,9 +186,7 @@ class Engines:
             calls, context = self._calls.get(key, []), self._context
             try:
                 with crash_records.during(context.attempt, "compiling"):
-                    lowered = context.lower(
-                        graph, examples, calibration=calls, full_precision=full_operations
-                    )
+                    lowered = context.lower(graph, examples, calibration=calls, full_precision=full)
             except BaseException:
                 self._calls.pop(key, None)
                 raise
