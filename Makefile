@@ -22,7 +22,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export HF_HUB_OFFLINE := 1
 export JUPYTER_PLATFORM_DIRS := 1
 
-.PHONY: help demo test lint tests test-sweeps test-crosses test-quick test-torch test-newer-torch test-version versions lab notebooks bench sweep models callcost fairness auto libraries first-run notebooks-first-run docs screenshots test-gpu gpu format clean
+.PHONY: help demo test lint tests test-sweeps test-crosses test-quick test-torch test-newer-torch patches-needed test-version versions lab notebooks bench sweep models callcost fairness auto libraries first-run notebooks-first-run docs screenshots test-gpu gpu format clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -155,6 +155,9 @@ test-torch: $(STAMP) ## private names of torch's and the corpus, for another tor
 
 test-newer-torch: ## the same for a torch that is newer than the pinned one
 	$(MAKE) test-torch TORCH=2.14.1
+
+patches-needed: $(STAMP) ## which patches of torch's tracing no test fails without, for another torch: TORCH=2.14.1
+	OMP_WAIT_POLICY=passive $(BIN)/python -m tests.patches_needed
 
 VERSIONS := 2.11.0 2.12.1 2.13.0 2.14.1 2.15.0
 WIDER := $(CONTRACT) tests/capture tests/magics tests/backends/pipeline tests/backends/engines/onnxrt tests/measure tests/auto

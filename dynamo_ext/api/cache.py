@@ -1,4 +1,4 @@
-"""What is kept on disk: races, engines that ended a process, answers of engines."""
+"""What is kept on disk: races, engines that ended a process, answers and programs of engines."""
 
 import collections
 from pathlib import Path
@@ -8,6 +8,7 @@ from dynamo_ext.auto.cache import Entry, Place, Store
 from dynamo_ext.backends import crash_records
 from dynamo_ext.backends.crash_records import Unfinished
 from dynamo_ext.backends.support import support_cache
+from dynamo_ext.backends.support.engine_store import EngineStore
 from dynamo_ext.capture.cells.turn_trial import Outcomes
 from dynamo_ext.errors import OptionError, RecordFormatError
 from dynamo_ext.formatting import count
@@ -40,6 +41,8 @@ def _shown(store: Store) -> str:
     lines = [_summary(store.all(), store.path), *_ended(crash_records.all_of())]
     if answers := len(support_cache.AnswerTable().rows()):
         lines.append(f"{count(answers, 'answer')} of engines on whether they take an operation.")
+    if sizes := EngineStore().sizes():
+        lines.append(f"{count(len(sizes), 'program')} of engines, {sum(sizes) / 2**20:.1f} MiB.")
     return "\n".join(lines)
 
 
@@ -47,6 +50,8 @@ def _cleared(store: Store) -> str:
     said = f"{count(store.clear(), 'race')} forgotten."
     if answers := support_cache.clear():
         said += f" {count(answers, 'answer')} of engines forgotten."
+    if programs := EngineStore().clear():
+        said += f" {count(programs, 'program')} of engines removed."
     if loops := Outcomes().clear():
         said += f" {count(loops, 'loop')} may be tried again."
     if ended := crash_records.clear():

@@ -135,10 +135,12 @@ class Lowered:
     """A lowered graph: ``run`` takes its inputs, and gives a sequence of outputs.
 
     ``lowered_operations`` counts operations of products that run in a lower precision, if known.
+    ``program`` is what ``Backend.restored`` makes the same of in a later process, if it can.
     """
 
     run: CompiledFn
     lowered_operations: int | None = None
+    program: bytes | None = None
 
 
 @runtime_checkable
@@ -223,6 +225,14 @@ class Backend(Protocol):
     def lower_for(self, request: LoweringRequest) -> Lowered:
         """What the pipeline asks; defined in place of ``lower`` where more of it is gone by."""
         return Lowered(self.lower(request.graph, request.inputs, request.options))
+
+    def program_versions(self, options: Options) -> str:  # noqa: ARG002
+        """What its programs hold for: its code and packages; nothing where it keeps none."""
+        return ""
+
+    def restored(self, request: LoweringRequest, program: bytes) -> Lowered:
+        """What a program was made from, with the weights of this request's graph; may raise."""
+        raise NotImplementedError
 
 
 def fact(backend: Backend, name: str) -> Any:

@@ -7,9 +7,10 @@ from typing import Any
 from torch.fx import GraphModule
 
 from dynamo_ext.backends import precision
-from dynamo_ext.backends.base import Backend, Inputs, Lowered, LoweringRequest, Options, fact
+from dynamo_ext.backends.base import Backend, Inputs, Lowered, LoweringRequest, Options
 from dynamo_ext.backends.crash_records import Attempt
 from dynamo_ext.backends.journal import Journal
+from dynamo_ext.backends.support import engine_store
 from dynamo_ext.interruptions import suppressed
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.common import FULL
@@ -34,7 +35,7 @@ class CompileContext:
         """What the backend makes of a graph; ``facts`` are further ones of the request."""
         facts |= {"journal": self.journal, "budget": first_run.current()}
         request = LoweringRequest(graph, inputs, self.options, **facts)
-        return fact(self.backend, "lower_for")(request)  # type: ignore[no-any-return]
+        return engine_store.lowered(self.backend, request)
 
     @property
     def precision(self) -> str:

@@ -11,6 +11,9 @@ from torch.fx.proxy import GraphAppendingTracer
 
 from dynamo_ext.torch_private import fx_nodes
 
+FROZEN = "frozen_"
+"""How the names begin of weights that were made constants."""
+
 
 def duplicate(graph: GraphModule) -> GraphModule:
     """A graph module of its own, tensors shared and every ``meta`` copied one level deep."""
@@ -75,6 +78,11 @@ def hold(graph: GraphModule, name: str, value: torch.Tensor, node: Node) -> None
         held = graph.graph.get_attr(name)
     held.meta = dict(node.meta)
     node.replace_all_uses_with(held)
+
+
+def is_frozen(node: Node) -> bool:
+    """Whether a node is a weight that was made a constant (``freeze.frozen``)."""
+    return node.op == "get_attr" and str(node.target).startswith(FROZEN)
 
 
 def held_tensors(graph: GraphModule) -> list[torch.Tensor]:

@@ -1,13 +1,15 @@
-"""What makes two captured graphs the same work: to a race, and to what an engine did with them."""
+"""What makes two graphs the same work: to a race, to what an engine did with them, to a program."""
 
 import hashlib
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 from torch.fx import GraphModule
 
-from dynamo_ext.backends.fx_graph import attribute
+from dynamo_ext.backends.fx_graph import attribute, is_frozen
+from dynamo_ext.torch_private import dispatch, fx_nodes
 
 
 def graph_key(graph: GraphModule, inputs: Sequence[Any], *, training: bool) -> str:
@@ -16,15 +18,53 @@ def graph_key(graph: GraphModule, inputs: Sequence[Any], *, training: bool) -> s
     Names do not count, nor do the values of tensors. ``inputs`` are tensors and sizes, one for each
     placeholder; ``training`` says that a backward pass follows.
     """
+    return _digest([f"training {training}", *map(_facts, inputs), *_operations(graph)])
+
+
+def program_key(graph: GraphModule, versions: str) -> str | None:
+    """The identity of the program that an engine converts a partition to.
+
+    Constants count by their values, other than weights that were made constants. ``versions`` are
+    those of all that converts. Nothing where a size is a symbol, or an operation is not ATen's.
+    """
+    lines = [versions, *_operations(graph)]
+    for node in graph.graph.nodes:
+        value = node.meta.get("val")
+        if dispatch.is_symbolic(value) or not _is_atens(node):
+            return None
+        if node.op == "get_attr":
+            lines.append(
+                node.target if is_frozen(node) else _content(attribute(graph, node.target))
+            )
+        lines.append(
+            repr([*map(_facts, value)]) if isinstance(value, list | tuple) else _facts(value)
+        )
+    return _digest(lines)
+
+
+def _operations(graph: GraphModule) -> Iterator[str]:
     numbers: dict[Any, str] = {}
-    lines: list[str] = [f"training {training}", *map(_facts, inputs)]
     for node in graph.graph.nodes:
         numbers[node] = f"%{len(numbers)}"
-        if node.op == "placeholder":
-            continue
-        arguments = torch.fx.node.map_arg((node.args, node.kwargs), numbers.__getitem__)
-        lines.append(f"{node.op} {_target(graph, node)} {arguments}")
+        if node.op != "placeholder":
+            arguments = torch.fx.node.map_arg((node.args, node.kwargs), numbers.__getitem__)
+            yield f"{node.op} {_target(graph, node)} {arguments}"
+
+
+def _digest(lines: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:32]
+
+
+def _is_atens(node: Any) -> bool:
+    """Whether an operation is known by its name; one of another library may change its code."""
+    if node.op != "call_function" or node.target is operator.getitem:
+        return True
+    return fx_nodes.is_overload(node.target) and node.target.namespace in ("aten", "prims")
+
+
+def _content(constant: torch.Tensor) -> str:
+    values: Any = constant.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+    return hashlib.sha256(values).hexdigest()
 
 
 def _target(graph: GraphModule, node: Any) -> Any:

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch.fx import GraphModule
 
-from dynamo_ext.backends.fx_graph import duplicate, hold
+from dynamo_ext.backends.fx_graph import FROZEN, duplicate, hold
 
 _pointer = torch.Tensor.data_ptr
 _version = operator.attrgetter("_version")
@@ -125,7 +125,7 @@ def frozen(
         result.graph.erase_node(placeholders[position])
     for count, (position, weight) in enumerate(weights.items()):
         node = placeholders[position]
-        hold(result, f"frozen_{count}", weight.detach().resolve_neg(), node)
+        hold(result, f"{FROZEN}{count}", weight.detach().resolve_neg(), node)
         result.graph.erase_node(node)
     result.recompile()
     return result

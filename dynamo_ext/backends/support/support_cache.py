@@ -43,7 +43,7 @@ class Answers:
 
     def __init__(self, engine: str, packages: Sequence[str]) -> None:
         # Of the code that runs, which an upgrade may replace on disk meanwhile.
-        self._place = functools.cache(functools.partial(_place, engine, _code(engine), packages))
+        self.place = functools.cache(functools.partial(_place, engine, _code(engine), packages))
         self._known: dict[str, str] | None = None
         self._new: list[Row] = []
         _all.append(self)
@@ -58,12 +58,9 @@ class Answers:
 
         What that raises is a reason, as ``error_summary`` has it.
         """
-        if self._known is None:
-            rows = AnswerTable().rows("place = ?", self._place())
-            self._known = {str(key): str(reason) for key, _, reason, _ in rows}
         text = repr(signature(node))
         key = hashlib.sha256(text.encode()).hexdigest()[:32]
-        if key not in self._known:
+        if key not in self.known:
             lasts = " at 0x" not in text
             try:
                 reason = attempt(node)
@@ -72,12 +69,24 @@ class Answers:
                 reason = error_summary(error)[:300] or type(error).__name__
                 # Another, as one for want of memory, may not come again.
                 lasts = lasts and isinstance(error, LoweringError)
-            self._known[key] = reason
-            if lasts:
-                self._new.append((key, self._place(), reason, time.time()))
-            if len(self._new) >= _BATCH:
-                self.save()
-        return self._known[key]
+            self.learn(key, reason, lasts=lasts)
+        return self.known[key]
+
+    @property
+    def known(self) -> dict[str, str]:
+        """What is known, from disk too."""
+        if self._known is None:
+            rows = AnswerTable().rows("place = ?", self.place())
+            self._known = {str(key): str(reason) for key, _, reason, _ in rows}
+        return self._known
+
+    def learn(self, key: str, answer: str, *, lasts: bool = True) -> None:
+        """Know an answer from now on, and in later processes where it ``lasts``."""
+        self.known[key] = answer
+        if lasts:
+            self._new.append((key, self.place(), answer, time.time()))
+        if len(self._new) >= _BATCH:
+            self.save()
 
     def save(self) -> None:
         """Write the new answers to disk."""

@@ -7,7 +7,7 @@ import torch
 from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends.engines.onnx import torch_private
-from dynamo_ext.backends.fx_graph import duplicate
+from dynamo_ext.backends.fx_graph import FROZEN, duplicate, is_frozen
 from dynamo_ext.backends.support.single_op import alone, results, set_meta_values
 from dynamo_ext.torch_private import fx_nodes
 
@@ -21,10 +21,12 @@ def single(node: Node) -> Any:
     return translate(graph, fold=False)
 
 
-def translate(graph: GraphModule, *, fold: bool = True) -> Any:
+def translate(graph: GraphModule, *, fold: bool = True, whole_weights: bool = False) -> Any:
     """An ``onnx_ir.Model`` whose inputs and outputs are a core ATen graph's, in order.
 
-    With ``fold``, constants are folded and dead nodes dropped, as ``torch.onnx.export`` does.
+    With ``fold``, constants are folded and dead nodes dropped, as ``torch.onnx.export`` does. With
+    ``whole_weights``, weights that were made constants are initializers of the graph's names, and
+    nothing is computed of them.
     """
     import onnx_ir
 
@@ -46,16 +48,18 @@ def translate(graph: GraphModule, *, fold: bool = True) -> Any:
             value.name = f"in_{len(model.graph.inputs)}"
             model.graph.inputs.append(value)
             continue
-        value.name = f"constant_{count}"
-        value.const_value = onnx_ir.tensor_adapters.TorchTensor(constants[name], value.name)
+        node, tensor = constants[name]
+        weight = whole_weights and is_frozen(node)
+        value.name = str(node.target) if weight else f"constant_{count}"
+        value.const_value = onnx_ir.tensor_adapters.TorchTensor(tensor, value.name)
         model.graph.initializers[value.name] = value
     _separate_outputs(model)
     if fold:
-        _optimize(model)
+        _optimize(model, whole_weights=whole_weights)
     return model
 
 
-def _optimize(model: Any) -> None:
+def _optimize(model: Any, *, whole_weights: bool) -> None:
     """Fold constants and drop dead nodes; take batch norms, and what reshapes, into products.
 
     Of onnxscript's rewrites these are the ones that engines do not do themselves, or that
@@ -68,11 +72,18 @@ def _optimize(model: Any) -> None:
     optimizer.inline(model)
     # Constants are cast to the types of values, which the exporter leaves out.
     passes.ShapeInferencePass(strict_mode=False)(model)
-    optimizer.fold_constants(model)
+    weights = {name for name in model.graph.initializers if name.startswith(FROZEN)}
+    optimizer.fold_constants(
+        model,
+        should_fold=lambda node: (
+            False if any(each and each.name in weights for each in node.inputs) else None
+        ),
+    )
+    # ONNX Runtime does the first one itself; quantisation needs it, and TensorFlow.
     rewriter.rewrite(
         model,
         [
-            rules.fuse_batchnorm_into_conv_rule,
+            *(() if whole_weights else (rules.fuse_batchnorm_into_conv_rule,)),
             rules.fuse_batchnorm_into_conv_transpose_rule,
             rules.fuse_batchnorm_into_gemm_rule,
             rules.two_reshapes_matmul_reshape_rule,
@@ -83,7 +94,8 @@ def _optimize(model: Any) -> None:
         ],
     )
     passes.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
-    passes.DeduplicateInitializersPass()(model)
+    if not whole_weights:
+        passes.DeduplicateInitializersPass()(model)
 
 
 def _keep_precision(graph: GraphModule) -> None:
@@ -123,8 +135,10 @@ def _limits_of_one_type(graph: GraphModule) -> None:
             node.kwargs = {}
 
 
-def _as_placeholders(graph: GraphModule) -> dict[str, Any]:
-    """Make constants into placeholders, by name: the exporter computes on nothing else.
+def _as_placeholders(graph: GraphModule) -> dict[str, tuple[Node, torch.Tensor]]:
+    """Make constants into placeholders: the exporter computes on nothing else.
+
+    By name, the former nodes and the tensors, row-major.
 
     Its functions write ``weight + eps``, which an ``onnx_ir`` initializer does not understand.
     """
@@ -135,7 +149,7 @@ def _as_placeholders(graph: GraphModule) -> dict[str, Any]:
         with graph.graph.inserting_before(node):
             made = graph.graph.placeholder(f"constant_{node.name}")
         made.meta = dict(node.meta)
-        constants[made.name] = getattr(graph, str(node.target)).contiguous()
+        constants[made.name] = node, getattr(graph, str(node.target)).contiguous()
         node.replace_all_uses_with(made)
         graph.graph.erase_node(node)
     graph.recompile()

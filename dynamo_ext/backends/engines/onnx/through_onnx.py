@@ -21,6 +21,8 @@ from dynamo_ext.errors import one_line
 _NOISE = re.compile(r"^((\[ONNXRuntimeError\] : )?\d+ : \w+ : |(\{\{|Stack trace|in ).*)")
 """ONNX Runtime's codes; TensorFlow's markers."""
 
+_REGISTERED = "operators of torch.onnx"
+
 
 class ThroughOnnx(TriedBackend):
     """Partitions by way of torch.onnx's table of operators."""
@@ -45,7 +47,11 @@ class ThroughOnnx(TriedBackend):
 
         Attention stays one operator for training.
         """
-        registered = torch_private.onnx_registry().functions
+        # To make the exporter's table takes most of a second.
+        if _REGISTERED not in self._answers.known:
+            names = map(str, torch_private.onnx_registry().functions)
+            self._answers.learn(_REGISTERED, "\n".join(names))
+        registered = set(self._answers.known[_REGISTERED].splitlines())
         kept = {op: cut for op, cut in table.items() if operator_name(op) not in registered}
         if not training:
             kept |= _split_attention()

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from torch.fx import Node
 
 from dynamo_ext.backends import precision
-from dynamo_ext.backends.base import PARTITION_OPTIONS, THREADS, Lowered, LoweringRequest
-from dynamo_ext.backends.engines.onnx import convert, recurrent
+from dynamo_ext.backends.base import PARTITION_OPTIONS, THREADS, Lowered, LoweringRequest, Options
+from dynamo_ext.backends.engines.onnx import convert, recurrent, torch_private
 from dynamo_ext.backends.engines.onnx.through_onnx import ThroughOnnx
 from dynamo_ext.backends.engines.onnxrt import limits, quantize, session
+from dynamo_ext.backends.fx_graph import attribute, is_frozen
 from dynamo_ext.records.common import FULL, Availability, OptionSpec
 from dynamo_ext.torch_private import dispatch
 
@@ -41,19 +42,37 @@ class OnnxRuntimeBackend(ThroughOnnx):
     def attempt(self, node: Node) -> str:
         """Convert the one operation and load it."""
         with dispatch.outside_modes(), self.quiet():
-            session.load(convert.single(node), {}, trial=True)
+            if torch_private.onnx_function(node) is None:
+                return "torch.onnx has no conversion for it."
+            session.load(*session.program(convert.single(node)), {}, trial=True)
         return ""
 
     def compiled(self, request: LoweringRequest) -> Lowered:
         """Translate, fold, load; see ``session.Session`` for the call."""
-        graph, options = request.graph, request.options
-        model = convert.translate(session.without_negative_indices(graph))
+        graph, full = request.graph, precision.of(request.options) == FULL
+        model = convert.translate(session.without_negative_indices(graph), whole_weights=full)
         recurrent.say_what_is_not_finite(model)
         lowered = None
-        if precision.of(options) != FULL:
+        if not full:
             kept = quantize.value_names(graph, request.full_precision)
             model, lowered = quantize.quantized(model, request.calibration, kept)
-        return Lowered(session.Session(model, request.inputs, options).run, lowered)
+        made, lent = session.program(model)
+        run = session.Session(made, lent, request).run
+        # What was computed of weights holds for these alone.
+        weights = {str(node.target) for node in graph.graph.nodes if is_frozen(node)}
+        saved = made.to_bytes() if full and weights == set(lent) else None
+        return Lowered(run, lowered, saved)
+
+    def program_versions(self, options: Options) -> str:
+        """Programs in float32 are kept."""
+        return self._answers.place() if precision.of(options) == FULL else ""
+
+    def restored(self, request: LoweringRequest, program: bytes) -> Lowered:
+        """Load it on the weights of the graph."""
+        made = session.Program.from_bytes(program)
+        lent = {name: attribute(request.graph, name).contiguous().cpu() for name in made.lent}
+        with self.quiet():
+            return Lowered(session.Session(made, lent, request).run)
 
 
 BACKEND = OnnxRuntimeBackend()

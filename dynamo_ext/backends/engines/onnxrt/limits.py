@@ -5,7 +5,6 @@ import math
 import torch
 from torch.fx import Node
 
-from dynamo_ext.backends.engines.onnx import torch_private
 from dynamo_ext.backends.engines.onnx.limits import input_dtype, integral_input, truncated
 from dynamo_ext.backends.engines.onnxrt import session
 from dynamo_ext.backends.support import extremes
@@ -39,10 +38,7 @@ _LIMITS = TensorLimits("ONNX Runtime", DTYPES, "ONNX Runtime takes no {} tensors
 def unsupported_reason(node: Node) -> str:
     """Why a node cannot be given to ONNX Runtime, as far as shows without trying; or nothing."""
     name = operator_name(node.target)
-    refused = next(filter(None, (rule(node, name) for rule in _RULES)), "")
-    if not refused and torch_private.onnx_function(node) is None:
-        return "torch.onnx has no conversion for it."
-    return refused
+    return next(filter(None, (rule(node, name) for rule in _RULES)), "")
 
 
 def _tensors(node: Node, _: str) -> str:

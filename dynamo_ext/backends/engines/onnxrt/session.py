@@ -1,21 +1,24 @@
 """ONNX Runtime sessions that work on torch's memory."""
 
 import functools
+import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import torch
 from torch.fx import GraphModule
 from torch.utils.dlpack import from_dlpack, to_dlpack
 
-from dynamo_ext.backends.base import RunEagerlyError
+from dynamo_ext.backends.base import LoweringRequest, RunEagerlyError
 from dynamo_ext.backends.engines.onnx import recurrent
-from dynamo_ext.backends.fx_graph import duplicate
+from dynamo_ext.backends.fx_graph import FROZEN, duplicate
 from dynamo_ext.backends.support.lending import plain
 from dynamo_ext.backends.support.single_op import operator_name
 
-_LARGE = 1024
-"""Bytes from which a constant is lent to the session instead of copied into the model."""
+_LARGE = 2**20
+"""Bytes from which a constant is lent to the session instead of copied into the model, as each
+weight is."""
 
 
 @functools.cache
@@ -60,12 +63,70 @@ def without_negative_indices(graph: GraphModule) -> GraphModule:
     return graph
 
 
-def load(model: Any, options: Mapping[str, Any], *, trial: bool = False, cuda: bool = False) -> Any:
-    """An ``InferenceSession`` of an ``onnx_ir`` model; large constants are lent, not copied.
+@dataclass(frozen=True)
+class Program:
+    """An ONNX model as bytes, and what a session has to know of it.
 
-    The model is changed: its large constants become external. Of the options ``threads`` is read. A
-    ``trial`` only sees whether every operator has a kernel, with one thread and no rewriting. With
-    ``cuda`` its provider comes first, on this thread's stream.
+    ``lent`` names initializers that are not in it, ``booleans`` places of outputs. ``pads_pools``
+    says that it pads and takes the maximum of windows.
+    """
+
+    model: bytes
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+    booleans: Sequence[int]
+    lent: Sequence[str]
+    pads_pools: bool
+
+    def to_bytes(self) -> bytes:
+        """For ``from_bytes``: a line of JSON, and the model."""
+        facts = json.dumps(vars(self) | {"model": ""})
+        return facts.encode() + b"\n" + self.model
+
+    @classmethod
+    def from_bytes(cls, text: bytes) -> Self:
+        """What ``to_bytes`` wrote."""
+        facts, _, model = text.partition(b"\n")
+        return cls(**json.loads(facts) | {"model": model})
+
+
+def program(model: Any) -> tuple[Program, dict[str, torch.Tensor]]:
+    """A model from ``convert.translate`` without its weights and large constants, and these.
+
+    The model is changed: they become external.
+    """
+    import onnx_ir
+
+    lent = _take_out(model)
+    outputs = model.graph.outputs
+    made = Program(
+        onnx_ir.to_proto(model).SerializeToString(),
+        [value.name for value in model.graph.inputs],
+        [value.name for value in outputs],
+        [
+            position
+            for position, value in enumerate(outputs)
+            if value.dtype == onnx_ir.DataType.BOOL and value.name != recurrent.FLAG
+        ],
+        list(lent),
+        {"Pad", "MaxPool"} <= {node.op_type for node in model.graph},
+    )
+    return made, lent
+
+
+def load(
+    made: Program,
+    lent: Mapping[str, torch.Tensor],
+    options: Mapping[str, Any],
+    *,
+    trial: bool = False,
+    cuda: bool = False,
+) -> Any:
+    """An ``InferenceSession`` of a program, on the memory of the tensors that it is lent.
+
+    Of the options ``threads`` is read. A ``trial`` only sees whether every operator has a kernel,
+    with one thread and no rewriting. With ``cuda`` its provider comes first, on this thread's
+    stream.
 
     Raises ``RuntimeError`` where that was asked for and did not load, and what ONNX Runtime raises
     where the model does not.
@@ -81,12 +142,12 @@ def load(model: Any, options: Mapping[str, Any], *, trial: bool = False, cuda: b
     settings.inter_op_num_threads = 1
     # Between calls torch needs the cores: its own threads would wait for ours to stop spinning.
     settings.add_session_config_entry("session.force_spinning_stop", "1")
-    if {"Pad", "MaxPool"} <= {node.op_type for node in model.graph}:
+    if made.pads_pools:
         # It makes zeros around a pooling part of it, which pads with minus infinity.
         settings.add_session_config_entry("optimization.disable_specified_optimizers", "Pad_Fusion")
-    _lend(model, settings)
-    import onnx_ir
-
+    if lent:
+        values = [onnxruntime.OrtValue(_taker(tensor)(tensor)) for tensor in lent.values()]
+        settings.add_external_initializers(list(lent), values)
     providers: list[Any] = ["CPUExecutionProvider"]
     if cuda:
         given = {
@@ -95,33 +156,29 @@ def load(model: Any, options: Mapping[str, Any], *, trial: bool = False, cuda: b
             "use_tf32": str(int(torch.backends.cuda.matmul.allow_tf32)),
         }
         providers.insert(0, ("CUDAExecutionProvider", given))
-    proto = onnx_ir.to_proto(model).SerializeToString()
-    session = onnxruntime.InferenceSession(proto, settings, providers=providers)
+    session = onnxruntime.InferenceSession(made.model, settings, providers=providers)
     if cuda and "CUDAExecutionProvider" not in session.get_providers():
         message = "ONNX Runtime's CUDA provider did not load"
         raise RuntimeError(message)
     return session
 
 
-def _lend(model: Any, settings: Any) -> None:
+def _take_out(model: Any) -> dict[str, torch.Tensor]:
+    """Make weights and large constants external, and give them by name."""
     import onnx_ir
-    import onnxruntime
 
-    names, values = [], []
+    lent = {}
     for name, value in model.graph.initializers.items():
         constant = value.const_value
-        if constant is None or constant.nbytes < _LARGE:
+        if constant is None or (constant.nbytes < _LARGE and not name.startswith(FROZEN)):
             continue
         tensor = _tensor_of(constant)
-        if tensor is None:
-            continue
-        names.append(name)
-        values.append(onnxruntime.OrtValue(_taker(tensor)(tensor)))
-        value.const_value = onnx_ir.ExternalTensor(
-            "torch", 0, constant.nbytes, constant.dtype, shape=constant.shape, name=name
-        )
-    if names:
-        settings.add_external_initializers(names, values)
+        if tensor is not None:
+            lent[name] = tensor
+            value.const_value = onnx_ir.ExternalTensor(
+                "torch", 0, constant.nbytes, constant.dtype, shape=constant.shape, name=name
+            )
+    return lent
 
 
 def _tensor_of(constant: Any) -> torch.Tensor | None:
@@ -154,28 +211,23 @@ class Session:
     """A partition in ONNX Runtime: ``run(*inputs)`` gives a list of tensors.
 
     Inputs are lent by DLPack: nothing is copied, unless an input is not row-major. Outputs are
-    allocated by ONNX Runtime and handed over by DLPack: they belong to the caller. A ``model`` from
-    ``convert.translate`` may have the output ``recurrent.FLAG`` last. The kinds (tensor or size) of
-    ``examples``, fake or real, are those of every call. Of the options ``threads`` is read.
+    allocated by ONNX Runtime and handed over by DLPack: they belong to the caller. A program may
+    have the output ``recurrent.FLAG`` last. The kinds (tensor or size) of the ``request``'s inputs,
+    fake or real, are those of every call. Of its options ``threads`` is read.
     """
 
-    def __init__(self, model: Any, examples: Sequence[Any], options: Mapping[str, Any]) -> None:
-        import onnx_ir
-
+    def __init__(
+        self, made: Program, lent: Mapping[str, torch.Tensor], request: LoweringRequest
+    ) -> None:
+        examples = request.inputs
         tensors = [value for value in examples if isinstance(value, torch.Tensor)]
         cuda = any(tensor.is_cuda for tensor in tensors)
-        self._inputs = [value.name for value in model.graph.inputs]
-        self._outputs = [value.name for value in model.graph.outputs]
-        self._booleans = [
-            position
-            for position, value in enumerate(model.graph.outputs)
-            if value.dtype == onnx_ir.DataType.BOOL and value.name != recurrent.FLAG
-        ]
+        self._inputs, self._outputs, self._booleans = made.inputs, made.outputs, made.booleans
         told = self._outputs[-1:] == [recurrent.FLAG]
         self._flag = len(self._outputs) - 1 if told else None
         self._positions = range(len(self._outputs) - told)
         self._takes = list(map(_taker, examples))
-        self._session = load(model, options, cuda=cuda)
+        self._session = load(made, lent, request.options, cuda=cuda)
         self._plain = self._session._sess  # noqa: SLF001 - the public methods wrap each value
         self._stream: Any = torch.cuda.current_stream() if cuda else None
         self._run = self._run_bound if cuda else self._plain.run_with_ort_values

@@ -1,0 +1,156 @@
+"""Programs of engines on disk: a later process loads what an earlier one converted.
+
+A program is what an engine is loaded from, without weights: these are read from the graph that it
+serves. Each is a file of its own, a digest and then the program.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import stat
+import tempfile
+import warnings
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dynamo_ext.backends import disk_cache
+from dynamo_ext.backends.base import Backend, Lowered, LoweringRequest, fact
+from dynamo_ext.backends.graph_key import program_key
+from dynamo_ext.errors import FallbackWarning
+from dynamo_ext.interruptions import pass_on
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MOST_BYTES = 256 * 2**20
+"""Of all files; beyond it, those that were used longest ago go."""
+
+_DIGEST = hashlib.sha256
+_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+_warned: set[str] = set()
+
+
+class EngineStore:
+    """The files of one folder, which must be the user's alone. What cannot be kept is not."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder or disk_cache.folder() / "engines"
+
+    def find(self, key: str) -> bytes | None:
+        """A program; a file that is not as it was written is removed, and a warning says so."""
+        path = self.folder / key
+        try:
+            if not self._own():
+                return None
+            text = path.read_bytes()
+            size = _DIGEST().digest_size
+            if _DIGEST(text[size:]).digest() == text[:size]:
+                os.utime(path)
+                return text[size:]
+            path.unlink()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            _warn(f"{path} cannot be read ({error.strerror})")
+            return None
+        _warn(f"{path} is damaged, and removed")
+        return None
+
+    def keep(self, key: str, program: bytes) -> None:
+        """Write a program, whole or not at all."""
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self._own():
+                return
+            with tempfile.NamedTemporaryFile(dir=self.folder, delete=False) as file:
+                try:
+                    file.write(_DIGEST(program).digest() + program)
+                    file.close()
+                    Path(file.name).replace(self.folder / key)
+                except BaseException:
+                    Path(file.name).unlink(missing_ok=True)
+                    raise
+            self._drop_oldest()
+        except OSError as error:
+            _warn(f"{self.folder} cannot be written ({error.strerror})")
+
+    def forget(self, key: str) -> None:
+        """Drop one program."""
+        with suppress(OSError):
+            (self.folder / key).unlink()
+
+    def sizes(self) -> Sequence[int]:
+        """Bytes of each program, the one that was used last at the end."""
+        return [size for _, size, _ in self._files()]
+
+    def clear(self) -> int:
+        """Drop all programs; how many there were."""
+        found = self._files()
+        for *_, path in found:
+            self.forget(path.name)
+        return len(found)
+
+    def _drop_oldest(self) -> None:
+        files = self._files()
+        total = sum(size for _, size, _ in files)
+        for _, size, path in files:
+            if total <= MOST_BYTES:
+                break
+            self.forget(path.name)
+            total -= size
+
+    def _files(self) -> list[tuple[float, int, Path]]:
+        """When each was used last, its size, and where it is; oldest first."""
+        found = []
+        with suppress(OSError):
+            for path in self.folder.iterdir():
+                # Another process may remove it meanwhile.
+                with suppress(OSError):
+                    facts = path.stat()
+                    found.append((facts.st_mtime, facts.st_size, path))
+        return sorted(found)
+
+    def _own(self) -> bool:
+        """Whether nobody else can put programs there."""
+        facts = self.folder.stat()
+        if not hasattr(os, "getuid") or (
+            facts.st_uid == os.getuid() and not facts.st_mode & _OTHERS
+        ):
+            return True
+        _warn(f"{self.folder} is not yours alone: give it to you, with mode 700")
+        return False
+
+
+def lowered(backend: Backend, request: LoweringRequest) -> Lowered:
+    """What a backend makes of a graph, or what it made of such a one in an earlier process.
+
+    Raises what the backend raises.
+    """
+    versions = fact(backend, "program_versions")(request.options)
+    key = program_key(request.graph, versions) if versions else None
+    if key is None:
+        return fact(backend, "lower_for")(request)  # type: ignore[no-any-return]
+    store = EngineStore()
+    program = store.find(key)
+    if program is not None:
+        try:
+            return fact(backend, "restored")(request, program)  # type: ignore[no-any-return]
+        except Exception as error:  # noqa: BLE001 - it is converted again
+            pass_on(error)
+            store.forget(key)
+            _warn(f"what it had of {backend.name} does not load ({error})")
+    made: Lowered = fact(backend, "lower_for")(request)
+    if made.program is not None:
+        store.keep(key, made.program)
+    return dataclasses.replace(made, program=None)
+
+
+def _warn(text: str) -> None:
+    if text not in _warned:
+        _warned.add(text)
+        message = f"dynamo_ext's store of engines: {text}. The engine is compiled anew."
+        warnings.warn(message, FallbackWarning, stacklevel=2)
