@@ -232,7 +232,8 @@ class Backend(Protocol):
 
     def restored(self, request: LoweringRequest, program: bytes) -> Lowered:
         """What a program was made from, with the weights of this request's graph; may raise."""
-        raise NotImplementedError
+        message = f"{self.name} keeps no programs"
+        raise LoweringError(message)
 
 
 def fact(backend: Backend, name: str) -> Any:

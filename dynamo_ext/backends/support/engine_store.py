@@ -115,7 +115,7 @@ class EngineStore:
         return sorted(found)
 
     def _own(self) -> bool:
-        """Whether nobody else can put programs there."""
+        """Whether no other user can put programs there."""
         facts = self.folder.stat()
         if not hasattr(os, "getuid") or (
             facts.st_uid == os.getuid() and not facts.st_mode & _OTHERS
@@ -152,5 +152,5 @@ def lowered(backend: Backend, request: LoweringRequest) -> Lowered:
 def _warn(text: str) -> None:
     if text not in _warned:
         _warned.add(text)
-        message = f"dynamo_ext's store of engines: {text}. The engine is compiled anew."
+        message = f"dynamo_ext's store of engines: {text}. The engine is compiled again."
         warnings.warn(message, FallbackWarning, stacklevel=2)

@@ -23,7 +23,7 @@ def fit(steps):
     gc.collect()
     torch.manual_seed(1)
     net = torch.nn.Linear(8, 4)
-    train(net, torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9), steps)
+    train(net, torch.optim.SGD(net.parameters(), lr=0.1), steps)
     return net.weight.detach()
 def train(net, optimizer, steps):
     for i in range(steps):
