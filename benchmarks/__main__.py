@@ -35,6 +35,7 @@ PAGES = {
     "libraries": "libraries.md",
     "first_run": "first-run.md",
     "batch_sizes": "batch-sizes.md",
+    "start": "start.md",
     "notebooks": "notebooks-first-run.md",
     "fairness": "fairness.md",
 }

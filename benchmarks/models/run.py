@@ -11,7 +11,7 @@ import torch
 
 import dynamo_ext
 from benchmarks import float64, workers
-from benchmarks.cuts import Cuts
+from benchmarks.models.cuts import Cuts
 from benchmarks.models.row import Note, Row
 from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import Form

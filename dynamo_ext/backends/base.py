@@ -135,12 +135,14 @@ class Lowered:
     """A lowered graph: ``run`` takes its inputs, and gives a sequence of outputs.
 
     ``lowered_operations`` counts operations of products that run in a lower precision, if known.
-    ``program`` is what ``Backend.restored`` makes the same of in a later process, if it can.
+    ``program`` is what ``Backend.restored`` makes the same of in a later process, if it can; what
+    that made comes ``from_disk``.
     """
 
     run: CompiledFn
     lowered_operations: int | None = None
     program: bytes | None = None
+    from_disk: bool = False
 
 
 @runtime_checkable

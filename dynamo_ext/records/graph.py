@@ -47,7 +47,8 @@ class Partition:
     captured operations that these came of, where known. ``reason`` says why a part is eager; with
     ``short`` its operations are too few in a row (``min_partition``). ``frozen`` counts parameters
     and buffers that became constants, ``calibrated`` the calls that int8's ranges are from. Seconds
-    are wall time. ``role`` is its pass of the graph, where known.
+    are wall time. ``role`` is its pass of the graph, where known. The last engine was loaded
+    ``from_disk``, where an earlier process kept its program.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Partition:
     short: bool = False
     role: PartitionRole | None = None
     calibrated: int = 0
+    from_disk: bool = False
 
 
 @dataclass(frozen=True)

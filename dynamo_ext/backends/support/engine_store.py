@@ -138,7 +138,8 @@ def lowered(backend: Backend, request: LoweringRequest) -> Lowered:
     program = store.find(key)
     if program is not None:
         try:
-            return fact(backend, "restored")(request, program)  # type: ignore[no-any-return]
+            loaded: Lowered = fact(backend, "restored")(request, program)
+            return dataclasses.replace(loaded, from_disk=True)
         except Exception as error:  # noqa: BLE001 - it is converted again
             pass_on(error)
             store.forget(key)

@@ -103,7 +103,8 @@ def partitions(report: Report, graph: Graph) -> Markup:
             title=f"{part.name}: {count(part.operations, 'operation')} in {engine}",
         )
         shares.append(piece)
-        numbers = [f"{part.operations:,}", f"{part.frozen:,}", seconds(part.lower_seconds)]
+        lowering = seconds(part.lower_seconds) + ", from disk" * part.from_disk
+        numbers = [f"{part.operations:,}", f"{part.frozen:,}", lowering]
         # Why they stay in eager is under the operators: one more column would scroll.
         named = clip(", ".join(dict.fromkeys(part.targets)), 200)
         about = markup.join(filter(None, [named, sentence(part.reason)]), markup.BREAK)

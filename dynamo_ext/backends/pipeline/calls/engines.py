@@ -117,6 +117,7 @@ class Engines:
         self.calibrated = 0
         self.seconds = 0.0
         self.lowered: int | None = None
+        self.from_disk = False
         self.built = 0
         self._process = os.getpid()
 
@@ -193,6 +194,7 @@ class Engines:
         select = self._given(constants)
         made = self.known[key] = Engine(lowered.run, select, orders, shared=_fixed_outputs(graph))
         made.lowered = self.lowered = lowered.lowered_operations
+        self.from_disk = lowered.from_disk
         if calls:
             # An engine's memory goes with the last reference to it.
             held = (weakref.ref(made), weakref.ref(constants) if constants else None)

@@ -222,4 +222,5 @@ class Runner:
             calibrated=self._engines.calibrated,
             lower_seconds=self._engines.seconds,
             engines_built=self._engines.built,
+            from_disk=self._engines.from_disk,
         )

@@ -1,1 +1,0 @@
-"""What training steps cost that are for autograd what they are in eager."""
