@@ -26,6 +26,8 @@ TESTS = (
     ("tests/capture", "tests/magics/test_differential.py", "tests/magics/test_cell_source.py"),
 )
 """The tests of the patches, and where these pass without one, all of capture and the corpus."""
+SECONDS = 600.0
+"""For either: a loop that is unrolled may not end."""
 
 
 def _names() -> Iterator[tuple[str, Any, int | None]]:
@@ -67,11 +69,18 @@ def main() -> int:
     for name in sorted({name for name, *_ in _names()}):
         failed = ""
         for tests in TESTS:
-            ran = subprocess.run(
-                [sys.executable, "-m", "pytest", "-p", "tests.patches_needed", "-xq", *tests,
-                 "-m", "not sweep and not alone"],
-                capture_output=True, text=True, check=False, env=os.environ | {LEFT_OUT: name},
-            )  # fmt: skip
+            command = [
+                sys.executable, "-m", "pytest", "-p", "tests.patches_needed", "-xq", *tests,
+                "-m", "not sweep and not alone",
+            ]  # fmt: skip
+            settings = os.environ | {LEFT_OUT: name}
+            try:
+                ran = subprocess.run(
+                    command, capture_output=True, text=True, env=settings, timeout=SECONDS
+                )
+            except subprocess.TimeoutExpired:
+                failed = "its tests do not end"
+                break
             if ran.returncode != 0:
                 lines = [line for line in ran.stdout.splitlines() if line.startswith("FAILED")]
                 failed = lines[0] if lines else f"pytest ended with {ran.returncode}"
