@@ -171,11 +171,7 @@ def _skipped(graph_break: GraphBreak) -> Cause:
 
 
 def _parameter(graph_break: GraphBreak) -> Cause:
-    if (
-        graph_break.stack
-        and is_in_torch(graph_break)
-        and graph_break.stack[-1].function == "_apply"
-    ):
+    if is_in_torch(graph_break) and graph_break.stack[-1].function == "_apply":
         step = "Convert it before the compiled code."
         return Cause("it converts a module", step, outside=step)
     return _builds("a layer or another torch.nn.Parameter")

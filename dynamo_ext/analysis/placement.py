@@ -94,11 +94,6 @@ class Coverage:
     graphs: int
     captured: int
 
-    @property
-    def noun(self) -> str:
-        """What ``total`` counts."""
-        return "operation" if self.total == self.captured else "ATen operation"
-
 
 def coverage(report: Report) -> Coverage:
     """Count what ran where over the graphs that were called in this run."""

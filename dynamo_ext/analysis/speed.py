@@ -1,22 +1,16 @@
 """What a run gained over plain code, as far as the run itself knows: an estimate."""
 
-from __future__ import annotations
-
 import math
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from dynamo_ext.analysis.placement import EAGER
 from dynamo_ext.formatting import count
+from dynamo_ext.records.capture import LoopTurns
 from dynamo_ext.records.comparison import BUSY_CORES, Verdict, verdict_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from dynamo_ext.records.capture import LoopTurns
-    from dynamo_ext.records.graph import Graph
-    from dynamo_ext.records.report import Report
+from dynamo_ext.records.graph import Graph
+from dynamo_ext.records.report import Report
 
 FEWEST_PAIRS = 3
 """Pairs of calls that make an estimate."""

@@ -1,7 +1,5 @@
 """What a run gained over plain code, and what it cost, in words."""
 
-from __future__ import annotations
-
 from dynamo_ext.analysis.placement import EAGER
 from dynamo_ext.analysis.speed import (
     CellGain,

@@ -34,7 +34,7 @@ def covered_words(covered: Coverage, kind: str = "") -> str:
     noun = f"{kind} operation".lstrip()
     if covered.total == covered.in_engine:
         return f"all {count(covered.captured, noun)}" if covered.captured > 1 else f"its 1 {noun}"
-    noun = noun if covered.total == covered.captured else covered.noun
+    noun = noun if covered.total == covered.captured else "ATen operation"
     return f"{covered.in_engine:,} of {count(covered.total, noun)}"
 
 
