@@ -91,9 +91,7 @@ def executor_of(text: str, namespace: dict[str, Any]) -> Executor:
     """The ``concurrent.futures.Executor`` of ``--executor``; raises ``OptionError`` if none."""
     value = evaluate(text, namespace, "--executor")
     if not isinstance(value, Executor):
-        msg = (
-            f"--executor {text} is {article(type(value).__name__)}, "
-            "not a concurrent.futures.Executor."
-        )
+        kind = article(type(value).__name__)
+        msg = f"--executor {text} is {kind}, not a concurrent.futures.Executor."
         raise OptionError(msg, "Give one, as client.get_executor() of a Dask client.")
     return value
