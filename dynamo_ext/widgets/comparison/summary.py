@@ -31,10 +31,8 @@ _GRADES = {"faster": "good", "wrong": "bad", "failed": "bad", "eager": "part", "
 
 def verdict(record: Comparison, candidate: CandidateResult, *, brief: bool = False) -> str:
     """A candidate's verdict as a sign and a word; ``brief`` for a terminal."""
-    words = _BRIEF_WORDS if brief else WORDS
-    if candidate.outcome == "unavailable":
-        return words["unavailable"]
-    return words[record.verdict(candidate)]
+    word = "unavailable" if candidate.outcome == "unavailable" else record.verdict(candidate)
+    return (_BRIEF_WORDS if brief else WORDS)[word]
 
 
 def grade(record: Comparison, candidate: CandidateResult) -> str:

@@ -73,9 +73,8 @@ def _header(
         sort = "descending" if reverse else "ascending"
         label = f"{column.title} {'▼' if reverse else '▲'}"
     if click is not None:
-        label = element(
-            "button", label, type="button", class_="dx-sort-by", onclick=click(column.title)
-        )
+        handler = click(column.title)
+        label = element("button", label, type="button", class_="dx-sort-by", onclick=handler)
     return element("th", label, scope="col", style=style, title=column.about, aria_sort=sort)
 
 
