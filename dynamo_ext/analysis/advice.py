@@ -142,8 +142,7 @@ def _unsupported(report: Report) -> Iterator[Advice]:
         if each.stage == "unsupported":
             groups.setdefault((bool(each.operator), each.message), []).append(each)
     covered = coverage(report)
-    every = [p for g in report.graphs for p in g.partitions]
-    short = sum(p.operations for p in every if p.short)
+    short = sum(p.operations for g in report.graphs for p in g.partitions if p.short)
     split = [len(g.partitions) for g in report.graphs if len(g.partitions) > 1]
     lead = f"{len(split):,} graphs run" if len(split) > 1 else "the graph runs"
     times = eager_seconds(report)
@@ -232,9 +231,8 @@ def _nothing_wrong(report: Report, gained: CellGain | str) -> Iterator[Advice]:
     costliest = next(iter(operator_times(report)), None) if decided else None
     if costliest and (report.backend == EAGER or covered.in_engine):
         topic, step = "profiled", "See which backend is fastest at it: %%dynamo compare."
-        problem = (
-            f"`{costliest.name}` has {percent(costliest.share)} of the operations' time in eager"
-        )
+        share = percent(costliest.share)
+        problem = f"`{costliest.name}` has {share} of the operations' time in eager"
         evidence = f"{count(costliest.calls, 'call')} of it; each operation was timed by itself"
     elif not isinstance(gained, str) and gained.verdict == "slower":
         topic, step = "slower", "See whether another backend is faster: %%dynamo compare."

@@ -153,17 +153,15 @@ def _skipped(graph_break: GraphBreak) -> Cause:
     is_optimizer = name == "Optimizer.add_param_group" and is_in_torch(graph_break)
     if is_optimizer or name.endswith(".__init__"):
         return _builds("an optimizer" if is_optimizer else f"a `{name.removesuffix('.__init__')}`")
+    why = f"Dynamo does not trace `{name}`"
     if name == "Optimizer.zero_grad":
-        return Cause(
-            f"Dynamo does not trace `{name}`, which computes nothing", _NOTHING, harmless=True
-        )
+        return Cause(f"{why}, which computes nothing", _NOTHING, harmless=True)
     if "warn" in name:
         return Cause("it warns", "Warn before or after the compiled code.")
     if not name:
         return Cause(
             "it calls what Dynamo does not trace", "Call it before or after the compiled code."
         )
-    why = f"Dynamo does not trace `{name}`"
     if leaves_value(_code(graph_break), name):
         return Cause(why, f"Call `{name}` before or after the compiled code.")
     wrap = ", or make it a torch.library.custom_op" if "C/C++" in graph_break.explanation else ""
@@ -171,11 +169,7 @@ def _skipped(graph_break: GraphBreak) -> Cause:
 
 
 def _parameter(graph_break: GraphBreak) -> Cause:
-    if (
-        graph_break.stack
-        and is_in_torch(graph_break)
-        and graph_break.stack[-1].function == "_apply"
-    ):
+    if is_in_torch(graph_break) and graph_break.stack[-1].function == "_apply":
         step = "Convert it before the compiled code."
         return Cause("it converts a module", step, outside=step)
     return _builds("a layer or another torch.nn.Parameter")
@@ -221,10 +215,6 @@ def _about_compiling(graph_break: GraphBreak) -> Cause:
     return Cause(f"{who} tells torch how to compile", f"Call {who} before the compiled code.")
 
 
-_NUMBER = Cause(
-    "it needs a number that is read out of a tensor",
-    "Read the number before the compiled code and pass it.",
-)
 _NUMPY = Cause(
     "it goes through NumPy, which stays NumPy",
     "Use torch's own function, or call NumPy before the compiled code.",
@@ -295,7 +285,10 @@ _KNOWN: dict[str, Cause | Callable[[GraphBreak], Cause]] = {
 }
 _BY_KIND: dict[BreakKind, Cause | Callable[[GraphBreak], Cause]] = {
     "branch": _branch,
-    "number": _NUMBER,
+    "number": Cause(
+        "it needs a number that is read out of a tensor",
+        "Read the number before the compiled code and pass it.",
+    ),
     "fake_tensor": _FAKE_TENSOR,
     "about_compiling": _about_compiling,
     "recurrent": Cause(

@@ -45,11 +45,8 @@ def _moved(work: Work, precision: str) -> float:
 
     Engines round weights alone to int8: what they compute with is in the code's own precision.
     """
-    narrowed = _width(computed_in(work, precision)) / _width(work.precision)
+    lowered, own = computed_in(work, precision), work.precision
+    narrowed = _WIDTHS.get(lowered, _WIDTHS[FULL]) / _WIDTHS.get(own, _WIDTHS[FULL])
     if precision == "int8":
         return work.size - work.weights * (1 - narrowed)
     return work.size * narrowed
-
-
-def _width(precision: str) -> int:
-    return _WIDTHS.get(precision, _WIDTHS[FULL])

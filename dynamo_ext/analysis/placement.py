@@ -94,11 +94,6 @@ class Coverage:
     graphs: int
     captured: int
 
-    @property
-    def noun(self) -> str:
-        """What ``total`` counts."""
-        return "operation" if self.total == self.captured else "ATen operation"
-
 
 def coverage(report: Report) -> Coverage:
     """Count what ran where over the graphs that were called in this run."""
@@ -151,10 +146,9 @@ def operator_times(report: Report) -> tuple[OperatorTime, ...]:
     whole = sum(row[0] for rows in found.values() for row in rows)
     times = []
     for name, rows in found.items():
-        seconds = sum(row[0] for row in rows)
-        engines = tuple(sorted({row[2] for row in rows}))
-        calls = sum(row[1] for row in rows)
-        times.append(OperatorTime(name, calls, seconds, seconds / whole, engines))
+        taken, calls, engines = zip(*rows, strict=True)
+        share, ran_in = sum(taken) / whole, tuple(sorted(set(engines)))
+        times.append(OperatorTime(name, sum(calls), sum(taken), share, ran_in))
     return tuple(sorted(times, key=lambda each: -each.seconds))
 
 

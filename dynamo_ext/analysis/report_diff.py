@@ -1,7 +1,6 @@
 """What two runs are compared by: graphs, breaks, guards, fallbacks, speed."""
 
 from collections import Counter
-from collections.abc import Iterable
 
 from dynamo_ext.analysis.break_location import origin
 from dynamo_ext.analysis.breaks import cause_of
@@ -38,21 +37,17 @@ def things(report: Report) -> dict[str, Counter[str]]:
     """What a run has of each kind, in words, and how often."""
     return {
         "Graphs": Counter(_graph(report, graph) for graph in report.graphs),
-        "Breaks": _counted((_break(each), each.count) for each in report.breaks),
+        "Breaks": Counter(_break(each) for each in report.breaks for _ in range(each.count)),
         "Guarded conditions": Counter({condition(guard): 1 for guard in report.guards}),
-        "Recompiles": _counted(
-            (f"{function_name(each.function)}: {each.guard}", each.count)
+        "Recompiles": Counter(
+            f"{function_name(each.function)}: {each.guard}"
             for each in report.recompiles
+            for _ in range(each.count)
         ),
-        "Fallbacks": _counted((_fallback(each), each.count) for each in report.fallbacks),
+        "Fallbacks": Counter(
+            _fallback(each) for each in report.fallbacks for _ in range(each.count)
+        ),
     }
-
-
-def _counted(found: Iterable[tuple[str, int]]) -> Counter[str]:
-    whole: Counter[str] = Counter()
-    for words, number in found:
-        whole[words] += number
-    return whole
 
 
 def _graph(report: Report, graph: Graph) -> str:

@@ -1,22 +1,16 @@
 """What a run gained over plain code, as far as the run itself knows: an estimate."""
 
-from __future__ import annotations
-
 import math
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from dynamo_ext.analysis.placement import EAGER
 from dynamo_ext.formatting import count
+from dynamo_ext.records.capture import LoopTurns
 from dynamo_ext.records.comparison import BUSY_CORES, Verdict, verdict_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from dynamo_ext.records.capture import LoopTurns
-    from dynamo_ext.records.graph import Graph
-    from dynamo_ext.records.report import Report
+from dynamo_ext.records.graph import Graph
+from dynamo_ext.records.report import Report
 
 FEWEST_PAIRS = 3
 """Pairs of calls that make an estimate."""
@@ -113,7 +107,9 @@ def cell_gain(report: Report) -> CellGain | str:
     if plain and not report.compile_seconds and report.run_seconds > 0:
         if report.busy_cores >= BUSY_CORES:
             return f"other programs kept {report.busy_cores:.1f} cores busy in this run"
-        return _by_plain_runs(report.run_seconds, plain)
+        source = f"{count(len(plain), 'run')} of the same text as a plain cell"
+        ends = min(plain) / report.run_seconds, max(plain) / report.run_seconds
+        return _estimate(report.run_seconds, statistics.median(plain), ends, source)
     if known and sure >= MOST_OF_IT * now:
         return _by_pairs(report, known, now)
     found: CellGain | str | None = _by_turns(report)
@@ -176,12 +172,6 @@ def _is_eagers(graph: Graph) -> bool:
     if graph.contest is not None:
         return graph.contest.winner == EAGER
     return bool(graph.partitions) and not graph.ran_in_engine
-
-
-def _by_plain_runs(now: float, plain: Sequence[float]) -> CellGain:
-    source = f"{count(len(plain), 'run')} of the same text as a plain cell"
-    ends = min(plain) / now, max(plain) / now
-    return _estimate(now, statistics.median(plain), ends, source)
 
 
 def _by_turns(report: Report) -> CellGain | None:

@@ -1,10 +1,9 @@
 """``--accuracy``, ``--metric`` and ``--check-on``: what they name, and the check before a run."""
 
-from __future__ import annotations
-
 import types
 import weakref
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -12,22 +11,18 @@ from dynamo_ext.auto.backend import AutoBackend
 from dynamo_ext.auto.end_to_end import Rehearsal
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.compiler import Compiler
+from dynamo_ext.capture.cells.program import CellProgram
+from dynamo_ext.capture.cells.runner import CellState
+from dynamo_ext.capture.code.dynamo_globals import HiddenNames
 from dynamo_ext.capture.code.tensor_reachability import names_read
 from dynamo_ext.capture.listen.graph_recorder import forget_recorded
+from dynamo_ext.capture.listen.tracer import Tracer
 from dynamo_ext.errors import OptionError
+from dynamo_ext.magics.arguments import CellArguments
 from dynamo_ext.magics.hidden_displays import nothing_displayed
 from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.workload import CellWorkload
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from dynamo_ext.capture.cells.program import CellProgram
-    from dynamo_ext.capture.cells.runner import CellState
-    from dynamo_ext.capture.code.dynamo_globals import HiddenNames
-    from dynamo_ext.capture.listen.tracer import Tracer
-    from dynamo_ext.magics.arguments import CellArguments
 
 
 def bound_of(

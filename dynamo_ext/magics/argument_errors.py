@@ -32,11 +32,10 @@ def parse(parser: MagicArgumentParser, line: str) -> argparse.Namespace:
         said = str(error).rstrip(".")
         message = f"{line.strip()} cannot be read: {said}. Close the quotes."
     except UsageError as error:
-        said = str(error).rstrip(".")
+        said = str(error).rstrip(".").replace("(choose from ", f"(choose from '{COMPARE}', ")
         options = [name for name in options_of(parser) if name.startswith("--")]
         # What argparse makes of the word behind an option that it does not know says nothing.
         unknown = _unknown_option(line, options)
-        said = said.replace("(choose from ", f"(choose from '{COMPARE}', ")
         remedy = _stray_word(line, said)
         if "--backend: expected" in said:
             remedy = "Name one: %dynamo backends lists them."

@@ -40,10 +40,9 @@ def show_error(shell: InteractiveShell, error: BaseException, filename: str) -> 
             trim_tracebacks(error, filename)
             if in_cell:
                 outcome.error_in_exec = error
-                shell.showtraceback(running_compiled_code=True)
             else:
                 outcome.error_before_exec = error
-                shell.showtraceback()
+            shell.showtraceback(running_compiled_code=in_cell)
         return True
     traceback = error.__traceback__
 

@@ -1,15 +1,12 @@
 """How long cells took that ran without ``%%dynamo``, by their text."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
 
 from dynamo_ext.records.comparison import BUSY_CORES
 from dynamo_ext.timing.machine_load import MachineLoad
-
-if TYPE_CHECKING:
-    from IPython.core.interactiveshell import InteractiveShell
 
 _TEXTS, _RUNS = 200, 9
 """What is kept: texts, and of each its last runs."""

@@ -31,7 +31,6 @@ def choose(
     ``BackendUnavailableError``.
     """
     from dynamo_ext.backends import registry
-    from dynamo_ext.backends.user_backends import is_backend
 
     try:
         return registry.compiler(text, options, strict=strict)
@@ -39,10 +38,8 @@ def choose(
         explain_several(text)
         if not _is_users_expression(text, namespace):
             raise
-    value = evaluate(text, namespace)
-    if isinstance(value, str) or is_backend(value):
-        return registry.compiler(value, options, strict=strict)
-    return registry.compiler(_same_function(text, value), options, strict=strict)
+    value = _same_function(text, evaluate(text, namespace))
+    return registry.compiler(value, options, strict=strict)
 
 
 def _same_function(text: str, value: Any) -> Any:
@@ -94,9 +91,7 @@ def executor_of(text: str, namespace: dict[str, Any]) -> Executor:
     """The ``concurrent.futures.Executor`` of ``--executor``; raises ``OptionError`` if none."""
     value = evaluate(text, namespace, "--executor")
     if not isinstance(value, Executor):
-        msg = (
-            f"--executor {text} is {article(type(value).__name__)}, "
-            "not a concurrent.futures.Executor."
-        )
+        kind = article(type(value).__name__)
+        msg = f"--executor {text} is {kind}, not a concurrent.futures.Executor."
         raise OptionError(msg, "Give one, as client.get_executor() of a Dask client.")
     return value

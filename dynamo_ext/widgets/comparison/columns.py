@@ -32,8 +32,6 @@ class Column:
     """How a value is written."""
     words: Callable[..., str] | None = None
     """The words of a row, where they are more than its value; fewer if ``brief``."""
-    groups: tuple[str, ...] = ()
-    """The sets of columns that it is in, besides all."""
     short: str = ""
     """Its title in a terminal, where that is another one."""
     data: Row | None = None
@@ -129,7 +127,6 @@ def _count(title: str, key: str, about: str) -> Column:
         about,
         key=key,
         data=_field(key),
-        groups=(_COVERAGE,),
         write="{:,}".format,
     )
 
@@ -147,9 +144,6 @@ def _in_engine(_record: Comparison, candidate: CandidateResult, *, brief: bool) 
     return f"{candidate.in_engine:,}{of}{candidate.operations:,}" if candidate.operations else NONE
 
 
-_OVERVIEW, _SPEED, _COVERAGE, _ERRORS = "Overview", "Speed", "Coverage and memory", "Errors"
-_EVERY = (_OVERVIEW, _SPEED, _COVERAGE, _ERRORS)
-
 COLUMNS = (
     Column(
         "Candidate",
@@ -158,7 +152,6 @@ COLUMNS = (
         key="name",
         words=lambda _r, c, **_: c.name,
         data=_field("name"),
-        groups=_EVERY,
     ),
     Column(
         "Verdict",
@@ -167,7 +160,6 @@ COLUMNS = (
         key="verdict",
         words=verdict,
         data=lambda r, c: r.verdict(c),
-        groups=_EVERY,
     ),
     Column(
         "Precision",
@@ -177,7 +169,6 @@ COLUMNS = (
         key="precision",
         words=_precision_words,
         data=_field("precision"),
-        groups=_EVERY,
         optional=True,
     ),
     Column(
@@ -187,7 +178,6 @@ COLUMNS = (
         key="speedup",
         words=_speedup,
         data=lambda _r, c: c.speedup.ratio if c.speedup else None,
-        groups=(_OVERVIEW, _SPEED),
         falling=True,
     ),
     Column(
@@ -196,7 +186,6 @@ COLUMNS = (
         "Of one call",
         key="median_seconds",
         write=seconds,
-        groups=(_OVERVIEW, _SPEED),
     ),
     Column(
         "Of limit",
@@ -204,27 +193,17 @@ COLUMNS = (
         "The fewest seconds that this machine can take in that precision, of the median",
         key="share_of_limit",
         write=percent,
-        groups=(_OVERVIEW, _SPEED),
         falling=True,
         optional=True,
     ),
-    _seconds(
-        "First call",
-        "first_call_seconds",
-        "Compiling included",
-        groups=(_OVERVIEW, _SPEED),
-        short="1st call",
-    ),
-    _seconds(
-        "Compile", "compile_seconds", "Of the first call, what compiling took", groups=(_SPEED,)
-    ),
+    _seconds("First call", "first_call_seconds", "Compiling included", short="1st call"),
+    _seconds("Compile", "compile_seconds", "Of the first call, what compiling took"),
     Column(
         "Break-even",
         lambda r, c: r.break_even(c),
         "Calls needed to recover the compile time",
         key="break_even_calls",
         words=_pays,
-        groups=(_OVERVIEW, _SPEED),
     ),
     Column(
         "In engine",
@@ -233,7 +212,6 @@ COLUMNS = (
         key="in_engine",
         words=_in_engine,
         data=_field("in_engine"),
-        groups=(_OVERVIEW, _COVERAGE),
         falling=True,
     ),
     _count("Graphs", "graphs", "Captured"),
@@ -245,7 +223,6 @@ COLUMNS = (
         "The middle half of the rounds",
         key="quartile_range_seconds",
         words=_quartiles,
-        groups=(_SPEED,),
     ),
     Column(
         "Peak memory",
@@ -253,33 +230,16 @@ COLUMNS = (
         "Of one call, above what was there before it",
         key="peak_bytes",
         write=size,
-        groups=(_OVERVIEW, _COVERAGE),
         short="Peak",
     ),
-    _error(
-        "Max error",
-        "Largest absolute",
-        "max_abs",
-        "max_abs_error",
-        write=error,
-        groups=(_OVERVIEW, _ERRORS),
-        short="Error",
-    ),
-    _error(
-        "Max rel. error",
-        "Of the largest",
-        "max_rel",
-        "max_rel_error",
-        write=error,
-        groups=(_ERRORS,),
-    ),
-    _error("Cosine", "Similarity", "cosine", write=cosine, groups=(_ERRORS,), falling=True),
+    _error("Max error", "Largest absolute", "max_abs", "max_abs_error", write=error, short="Error"),
+    _error("Max rel. error", "Of the largest", "max_rel", "max_rel_error", write=error),
+    _error("Cosine", "Similarity", "cosine", write=cosine, falling=True),
     _error(
         "SQNR",
         "Signal to noise: 20 dB are an error of a tenth, 40 dB of a hundredth",
         "sqnr",
         write=decibels,
-        groups=(_ERRORS,),
         falling=True,
     ),
     _error(
@@ -287,7 +247,6 @@ COLUMNS = (
         "Rows whose largest element is in the same place",
         "top1",
         write=share,
-        groups=(_ERRORS,),
         falling=True,
         optional=True,
     ),
@@ -295,10 +254,18 @@ COLUMNS = (
 BY_TITLE = {column.title: column for column in COLUMNS}
 SORTS = tuple(BY_TITLE)
 LEAD = SORTS[:2]
+_EVERY = SORTS[:3]
+_TIMES = ("Speedup", "Median", "Of limit", "First call")
+GROUPS = {
+    "Overview": (*_EVERY, *_TIMES, "Break-even", "In engine", "Peak memory", "Max error"),
+    "Speed": (*_EVERY, *_TIMES, "Compile", "Break-even", "Quartiles"),
+    "Coverage and memory": (*_EVERY, "In engine", "Graphs", "Breaks", "Fallbacks", "Peak memory"),
+    "Errors": (*_EVERY, "Max error", "Max rel. error", "Cosine", "SQNR", "Top 1"),
+    "All": SORTS,
+}
+"""Sets of columns, by the name that a user chooses."""
 _WIDE = {"Precision", "Of limit"}
-IN_TERMINAL = [c for c in COLUMNS if _OVERVIEW in c.groups and c.title not in _WIDE]
-GROUPS = {name: tuple(c.title for c in COLUMNS if name in c.groups) for name in _EVERY}
-GROUPS["All"] = SORTS
+IN_TERMINAL = [BY_TITLE[title] for title in GROUPS["Overview"] if title not in _WIDE]
 
 
 def data(record: Comparison, candidate: CandidateResult) -> dict[str, Value]:

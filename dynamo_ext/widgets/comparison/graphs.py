@@ -129,8 +129,7 @@ def text(record: Comparison) -> str:
         rows.append([*lead, *cells])
     numeric = {1, 2, *range(4, len(headers))}
     table = plain_text.table(headers, rows, numeric=numeric)
-    said = mix_words(record)
-    return "\n\n".join([table, *([plain_text.paragraph(said)] if said else [])])
+    return "\n\n".join(filter(None, [table, plain_text.paragraph(mix_words(record))]))
 
 
 def _plain(time: GraphTime | None) -> str:
@@ -163,9 +162,8 @@ def _cell(graph: GraphComparison, time: GraphTime | None) -> Markup:
 
 
 def _row(graph: GraphComparison, time: GraphTime) -> list[object]:
-    counts = time.outcome == "measured"
     low, high = time.timing.quartiles if time.timing else (0.0, 0.0)
-    speedup = time.speedup if counts else None
+    speedup = time.speedup if time.outcome == "measured" else None
     word = "★ fastest" if time.backend == graph.fastest else _WORDS[time.outcome]
     if not word and speedup is not None:
         word = _WORDS[speedup.verdict]

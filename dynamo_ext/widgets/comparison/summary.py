@@ -31,10 +31,8 @@ _GRADES = {"faster": "good", "wrong": "bad", "failed": "bad", "eager": "part", "
 
 def verdict(record: Comparison, candidate: CandidateResult, *, brief: bool = False) -> str:
     """A candidate's verdict as a sign and a word; ``brief`` for a terminal."""
-    words = _BRIEF_WORDS if brief else WORDS
-    if candidate.outcome == "unavailable":
-        return words["unavailable"]
-    return words[record.verdict(candidate)]
+    word = "unavailable" if candidate.outcome == "unavailable" else record.verdict(candidate)
+    return (_BRIEF_WORDS if brief else WORDS)[word]
 
 
 def grade(record: Comparison, candidate: CandidateResult) -> str:
@@ -65,8 +63,7 @@ def counted(record: Comparison, candidate: CandidateResult) -> bool:
 def headline(record: Comparison) -> str:
     """Answer which backend is faster, whether it is right and whether compiling pays off."""
     said = [doubt(record)] if record.undecided else [_answer(record), _others(record)]
-    parts = [_partial(record), *said]
-    return " ".join(part for part in parts if part)
+    return " ".join(filter(None, [_partial(record), *said]))
 
 
 def doubt(record: Comparison) -> str:
@@ -178,17 +175,16 @@ def _how_to_tell(others: list[CandidateResult]) -> str:
 
 
 def _came_to(record: Comparison, candidate: CandidateResult) -> str:
-    word = record.verdict(candidate)
-    if word == "unclear" and candidate.speedup is not None and candidate.speedup.too_few:
-        return f"measured {interval(candidate.speedup)}×"
-    if word == "unclear" and candidate.speedup is not None and record.contradicts(candidate):
-        rounds, median = ("faster", "slower")[:: 1 if candidate.speedup.ratio > 1 else -1]
-        return f"is {rounds} by its rounds and {median} by its median, which is noise"
-    if word == "unclear" and candidate.speedup is not None:
-        return f"is inconclusive ({interval(candidate.speedup)}×)"
-    if word in {"same", "slower"} and candidate.speedup is not None:
-        said = "is the same" if word == "same" else "is slower"
-        return f"{said} ({ratio(candidate.speedup.ratio)})"
+    word, speedup = record.verdict(candidate), candidate.speedup
+    if word == "unclear" and speedup is not None:
+        if speedup.too_few:
+            return f"measured {interval(speedup)}×"
+        if record.contradicts(candidate):
+            rounds, median = ("faster", "slower")[:: 1 if speedup.ratio > 1 else -1]
+            return f"is {rounds} by its rounds and {median} by its median, which is noise"
+        return f"is inconclusive ({interval(speedup)}×)"
+    if word in {"same", "slower"} and speedup is not None:
+        return f"is {'the same' if word == 'same' else 'slower'} ({ratio(speedup.ratio)})"
     if candidate.outcome == "unavailable":
         return "is not available"
     outcomes = {"eager": "ran eagerly", "wrong": "gave wrong results", "failed": "failed"}

@@ -49,13 +49,13 @@ def text(record: Comparison) -> str:
     columns = shown(IN_TERMINAL, record, rows)
     cells = [[column.cell(record, each, brief=True) for column in columns] for each in rows]
     titles = [column.short or column.title for column in columns]
-    parts = [plain_text.table(titles, cells, numeric=set(range(3, len(titles))))]
+    table = plain_text.table(titles, cells, numeric=set(range(3, len(titles))))
     why = [
         plain_text.paragraph(f"{each.name}: {_why(each)}", "  ", "")
         for each in rows
         if each.reason or each.remedy
     ]
-    return "\n\n".join([*parts, *(["\n".join(why)] if why else [])])
+    return "\n\n".join(filter(None, [table, "\n".join(why)]))
 
 
 def _why(candidate: CandidateResult) -> str:
@@ -67,17 +67,14 @@ def _header(
     column: Column, by: str, click: Callable[[str], str] | None, *, reverse: bool
 ) -> Markup:
     style = "text-align:left" if column.title in LEAD else "text-align:right"
-    sort = None
+    sort = None if click is None else "none"
     label: object = column.title
     if column.title == by:
         sort = "descending" if reverse else "ascending"
         label = f"{column.title} {'▼' if reverse else '▲'}"
-    elif click is not None:
-        sort = "none"
     if click is not None:
-        label = element(
-            "button", label, type="button", class_="dx-sort-by", onclick=click(column.title)
-        )
+        handler = click(column.title)
+        label = element("button", label, type="button", class_="dx-sort-by", onclick=handler)
     return element("th", label, scope="col", style=style, title=column.about, aria_sort=sort)
 
 

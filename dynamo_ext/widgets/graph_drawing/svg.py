@@ -40,13 +40,8 @@ def select(graph: Graph, find: str = "", *, parameters: bool = False) -> tuple[O
         return tuple(shown)
     hits = {op.name for op in shown if matches(op, find)}
     inputs = inputs_of(graph.operations)
-    near = set(hits)
-    for op in shown:
-        if op.name in hits:
-            near.update(inputs[op.name])
-        elif hits.intersection(inputs[op.name]):
-            near.add(op.name)
-    return tuple(op for op in shown if op.name in near)
+    near = hits.union(*(inputs[name] for name in hits))
+    return tuple(op for op in shown if op.name in near or hits.intersection(inputs[op.name]))
 
 
 def matches(operation: Operation, find: str) -> bool:
@@ -234,11 +229,10 @@ def _box(box: Box, corner: tuple[float, float], class_: str, whole: float) -> Ma
         share_ = percent(taken / whole)
         detail = f"{clip(detail, _LETTERS - len(share_) - 1)} {share_}"
     detail = clip(detail, _LETTERS)
-    size = {"width": BOX_WIDTH, "height": BOX_HEIGHT}
     start = f"{left + 8:.0f}"
     return element(
         "g",
-        element("rect", x=f"{left:.0f}", y=f"{top:.0f}", **size, rx=3),
+        element("rect", x=f"{left:.0f}", y=f"{top:.0f}", width=BOX_WIDTH, height=BOX_HEIGHT, rx=3),
         element("text", title, x=start, y=f"{top + 15:.0f}"),
         element("text", detail, x=start, y=f"{top + 30:.0f}", class_="dx-quiet"),
         class_=class_,

@@ -25,9 +25,8 @@ def sentence(report: Report) -> str:
     held = [graph.contest for graph in report.graphs if graph.contest is not None]
     if not held:
         return ""
-    known = sum(contest.remembered for contest in held)
     said = f"auto chose {_winners(held)}."
-    if known:
+    if known := sum(contest.remembered for contest in held):
         said += f" {count(known, 'race')} remembered."
     if report.race_seconds:
         said += f" Racing took {seconds(report.race_seconds)}."
@@ -124,17 +123,14 @@ def _rows(report: Report) -> Iterator[list[str]]:
 
 def _row(candidate: autotune.GraphCandidateResult) -> list[str]:
     # One round has no interval: both ends are the one ratio.
-    interval = (
-        f" ({candidate.low:.2f}–{candidate.high:.2f})"
-        if candidate.low < candidate.high
-        else " in 1 round"
-    )
+    low, high = candidate.low, candidate.high
+    interval = f" ({low:.2f}–{high:.2f})" if low < high else " in 1 round"
     signs = {"won": "✓ won", "wrong": "✗ wrong", "failed": "✗ failed", "crashed": "✗ crashed"}
     return [
         candidate.backend,
         signs.get(candidate.outcome, candidate.outcome),
         seconds(candidate.seconds) if candidate.seconds else "",
-        f"{candidate.speedup:.2f}×{interval}" if candidate.speedup and candidate.low else "",
+        f"{candidate.speedup:.2f}×{interval}" if candidate.speedup and low else "",
         f"{candidate.error:.1e}" if candidate.error else "",
         clip(" ".join(candidate.reason.split()), _REASON),
     ]

@@ -120,18 +120,12 @@ def _why(graph_break: GraphBreak) -> Markup:
 
 def _torchs_words(graph_break: GraphBreak) -> Markup:
     """What torch says of it, folded, with its page."""
-    words = " ".join(
-        filter(None, [sentence(graph_break.reason), sentence(graph_break.explanation)])
-    )
+    words = f"{sentence(graph_break.reason)} {sentence(graph_break.explanation)}".strip()
     parts: list[object] = [prose(words)]
     if graph_break.hints:
         parts.append(element("ul", *(element("li", prose(hint)) for hint in graph_break.hints)))
-    if graph_break.registry_id:
+    if name := graph_break.registry_id:
         # Only a web address may be followed: a record can come from a file.
         safe = graph_break.link.startswith(("https://", "http://"))
-        parts.append(
-            element("a", graph_break.registry_id, href=graph_break.link)
-            if safe
-            else graph_break.registry_id
-        )
+        parts.append(element("a", name, href=graph_break.link) if safe else name)
     return markup.details("In torch's words", *parts)

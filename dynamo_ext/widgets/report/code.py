@@ -220,13 +220,8 @@ def _outside(
     shown = {(b.file, n) for b in report.functions if sources for n, _ in _numbered(b)}
     found = [marks[key] for key in sorted(marks) if key not in shown]
     first = {graph.id: index for index, graph in enumerate(report.graphs)}
-    return [
-        (mark.line, mark.label)
-        for mark in sorted(
-            found, key=lambda mark: min(map(first.__getitem__, mark.graphs), default=-1)
-        )
-        if mark.line and not mark.line.in_cell
-    ]
+    found.sort(key=lambda mark: min(map(first.__getitem__, mark.graphs), default=-1))
+    return [(mark.line, mark.label) for mark in found if mark.line and not mark.line.in_cell]
 
 
 def _row(number: int, line: str, mark: _Mark, tints: dict[str, str]) -> Markup:

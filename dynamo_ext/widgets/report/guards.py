@@ -54,7 +54,7 @@ def listed(
 ) -> Markup:
     """Render guards by owner; those that only watch structure come last, folded together."""
     telling = {name: [g for g in of if not g.is_structural] for name, of in groups.items()}
-    structural = [g for of in groups.values() for g in of if g.is_structural]
+    structural = [(name, [g for g in of if g.is_structural]) for name, of in groups.items()]
     many = [(name, of) for name, of in telling.items() if total(of) > _FEW]
     fits = most is None or sum(map(len, groups.values())) <= most
     share = None if fits or most is None else max(most // (len(many) + 1), 1)
@@ -76,10 +76,9 @@ def listed(
         parts.append(markup.details(lead, *rest, opened=opened))
     left = total(g for _, of in many[len(folds) :] for g in of)
     parts.append(markup.left_out(left, 0, "guard"))
-    if structural:
-        rows = [(name, [g for g in of if g.is_structural]) for name, of in groups.items()]
-        table = _table("Guards on structure", [row for row in rows if row[1]], share)
-        lead = f"{count(total(structural), 'guard')} {_STRUCTURAL}"
+    if held := total(g for _, of in structural for g in of):
+        table = _table("Guards on structure", structural, share)
+        lead = f"{count(held, 'guard')} {_STRUCTURAL}"
         parts.append(markup.details(lead, table, opened=opened))
     return markup.join(parts)
 
@@ -157,11 +156,8 @@ def _came(recompile: Recompile) -> str:
     """Say what was expected and what came, or what does not hold any more."""
     wanted, came = clip(expected(recompile), 200), clip(actual(recompile), 200)
     if not wanted:
-        return (
-            f"`{clip(recompile.guard, 160)}` does not hold"
-            if recompile.guard
-            else "another one came"
-        )
+        guard = clip(recompile.guard, 160)
+        return f"`{guard}` does not hold" if guard else "another one came"
     return f"expected {wanted}" + (f", got {came}" if came else "")
 
 

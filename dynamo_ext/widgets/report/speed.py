@@ -1,7 +1,5 @@
 """What a run gained over plain code, and what it cost, in words."""
 
-from __future__ import annotations
-
 from dynamo_ext.analysis.placement import EAGER
 from dynamo_ext.analysis.speed import (
     CellGain,
@@ -53,11 +51,10 @@ def cost(report: Report, gain: CellGain | str) -> str:
     if whole < _LITTLE:
         return "nothing was compiled."
     what = "compiling and racing" if report.race_seconds else "compiling"
-    said = f"{what} took {seconds(now)}" if now >= _LITTLE else "nothing was compiled in this run"
+    some = now >= _LITTLE
+    said = f"{what} took {seconds(now)}" if some else "nothing was compiled in this run"
     if report.spent_before >= _LITTLE:
-        said += (
-            f", {seconds(whole)} over all runs" if now >= _LITTLE else f"; {seconds(whole)} before"
-        )
+        said += f", {seconds(whole)} over all runs" if some else f"; {seconds(whole)} before"
     known = not isinstance(gain, str) and gain.verdict != "unclear"
     if not (known or loops_left_plain(report)):
         return f"{said}."

@@ -67,9 +67,8 @@ def html(report: Report) -> Markup:
     A notebook keeps it in its file: long lists are cut to keep it under about 150 kB.
     """
     lead = element("div", title(report), class_="dx-quiet")
-    return element(
-        "div", STYLE, lead, *_body(report, _fitting(report, PARTS)), class_="dx dx-static"
-    )
+    body = _body(report, _fitting(report, PARTS))
+    return element("div", STYLE, lead, *body, class_="dx dx-static")
 
 
 def _fitting(report: Report, parts: Sequence[Part]) -> list[Markup]:

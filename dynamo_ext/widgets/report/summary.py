@@ -34,7 +34,7 @@ def covered_words(covered: Coverage, kind: str = "") -> str:
     noun = f"{kind} operation".lstrip()
     if covered.total == covered.in_engine:
         return f"all {count(covered.captured, noun)}" if covered.captured > 1 else f"its 1 {noun}"
-    noun = noun if covered.total == covered.captured else covered.noun
+    noun = noun if covered.total == covered.captured else "ATen operation"
     return f"{covered.in_engine:,} of {count(covered.total, noun)}"
 
 
@@ -109,9 +109,8 @@ def html(report: Report) -> Markup:
         element("p", element("strong", name), " ", prose(said), class_="dx-line")
         for name, said in lines(report, gained, found)
     ]
-    return element(
-        "div", element("p", tag, class_="dx-headline"), *three, table, _folded(report, found)
-    )
+    lead = element("p", tag, class_="dx-headline")
+    return element("div", lead, *three, table, _folded(report, found))
 
 
 def text(report: Report) -> str:
@@ -136,14 +135,13 @@ def _folded(report: Report, advice: Sequence[Advice]) -> Markup:
     steps, idle = _sorted(advice)
     if steps:
         made.append(element("p", quiet_words(_evidence(steps[0]))))
-    if steps[1:]:
-        made.append(_listed(steps[1:]))
-    if idle:
-        about = f"{len(idle):,} that {'needs' if len(idle) == 1 else 'need'} no change"
-        made.append(markup.details(about, _listed(idle)))
     about = "Details"
     if steps[1:]:
+        made.append(_listed(steps[1:]))
         about += f", and {count(len(steps) - 1, 'other step')}"
+    if idle:
+        without = f"{len(idle):,} that {'needs' if len(idle) == 1 else 'need'} no change"
+        made.append(markup.details(without, _listed(idle)))
     return markup.details(about, markup.join(made)) if made else EMPTY
 
 

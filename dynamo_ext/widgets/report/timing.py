@@ -126,14 +126,12 @@ def plot(report: Report, axes: Axes | None) -> Axes:
 
 
 def _parts(report: Report) -> list[list[str]]:
-    rows = [_share(name, value, report.seconds) for name, value in parts(report)]
+    rows = []
+    for name, value in parts(report):
+        share = value / report.seconds if report.seconds > 0 else 0.0
+        bar = element("span", "█" * round(share * _BAR), class_="dx-meter")
+        rows.append([name, seconds(value), percent(share), bar])
     return [*rows, ["Whole run", seconds(report.seconds), "", ""]]
-
-
-def _share(name: str, value: float, whole: float) -> list[str]:
-    share = value / whole if whole > 0 else 0.0
-    bar = element("span", "█" * round(share * _BAR), class_="dx-meter")
-    return [name, seconds(value), percent(share), bar]
 
 
 def _operators(report: Report) -> list[list[str]]:

@@ -168,9 +168,7 @@ class GraphPane:
         if not drawn:
             return said
         tints = colours(placement.shares)
-        key = [
-            element("span", engine, class_=f"dx-key {tints[engine]}") for engine in placement.shares
-        ]
+        key = [element("span", each, class_=f"dx-key {tints[each]}") for each in placement.shares]
         engines = {placement.engine_of(op) for op in shown if computes(op) and not sets_mode(op)}
         if "" in engines:
             key.append(quiet_words("no tint: the record does not tell. "))
@@ -214,9 +212,8 @@ class GuardPane:
         found = grouped(self._report, find)
         hits = sum(map(total, found.values()))
         said = f"{count(hits, 'match', 'matches')} of {len(self._report.guards):,}." if find else ""
-        self.body.value = framed(
-            markup.quiet(said), guards.listed(found, _GUARDS, opened=bool(find))
-        )
+        listed = guards.listed(found, _GUARDS, opened=bool(find))
+        self.body.value = framed(markup.quiet(said), listed)
 
 
 def report_mimebundle(report: Report) -> dict[str, str]:
