@@ -48,8 +48,7 @@ def explain(
     from dynamo_ext.measure.operation_profiler import OperationTimes
 
     targets.check(target, "explained", args)
-    session = optimize(backend, options=options).explaining(OperationTimes())
-    called = session(target)
+    called = optimize(backend, options=options).explaining(OperationTimes())(target)
     called(*args, **(kwargs or {}))
     report: Report = called.report()
     return report

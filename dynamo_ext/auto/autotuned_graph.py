@@ -88,8 +88,7 @@ class AutotunedGraph:
 
     def __call__(self, *args: Any) -> Any:
         """Race at the first call; the winner runs."""
-        settled = self._settled
-        if settled is not None:
+        if (settled := self._settled) is not None:
             return settled(*args)
         if dispatch.saving_is_watched():
             self._journal.add_fallback("unsupported", "graph", message=_WATCHED, remedy=_OUTSIDE)
@@ -183,8 +182,7 @@ class AutotunedGraph:
 
     def keep_full(self) -> None:
         """Run in the code's own precision from now on, in the fastest variant that is left."""
-        held = self.contest
-        if held is None:
+        if (held := self.contest) is None:
             return
         if self._settled is not None:
             # Eager is all that is left, which says nothing of another process.

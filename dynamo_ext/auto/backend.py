@@ -113,8 +113,8 @@ class AutoBackend(WholeGraphBackend):
         journal = request.journal
         asked = options["accuracy"]
         bound = AccuracyBound.parse(asked) if asked and not of_users(asked) else None
-        tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
-        device = tensors[0].device if tensors else torch.device("cpu")
+        devices = (value.device for value in inputs if isinstance(value, torch.Tensor))
+        device = next(devices, torch.device("cpu"))
         names = candidate_names(options)
         symbolic = any(map(dispatch.is_symbolic, inputs))
         left_out = []

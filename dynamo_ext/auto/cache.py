@@ -121,21 +121,19 @@ class Store(Table):
 
         Raises ``RecordFormatError`` where the file is none, or cannot be read.
         """
-        remedy = "Give a file that %dynamo cache export wrote."
         try:
             entries = checked(_Export, plain(path.read_bytes())).contests
         except FileNotFoundError:
             message = f"There is no file {path}."
-            raise RecordFormatError(message, remedy) from None
         except OSError as error:
             message = f"{path} cannot be read: {(error.strerror or type(error).__name__).lower()}."
-            raise RecordFormatError(message, remedy) from None
         except RecordFormatError:
             message = f"{path} is not an export of races that this version can read."
-            raise RecordFormatError(message, remedy) from None
-        for entry in entries:
-            self.remember(entry.graph, entry.place, entry.contest, entry.made)
-        return len(entries)
+        else:
+            for entry in entries:
+                self.remember(entry.graph, entry.place, entry.contest, entry.made)
+            return len(entries)
+        raise RecordFormatError(message, "Give a file that %dynamo cache export wrote.")
 
 
 def _entry(row: tuple[object, ...]) -> Entry | None:

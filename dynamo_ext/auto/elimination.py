@@ -53,12 +53,9 @@ def run(running: list[GraphCandidate], budget: float, board: Board) -> None:
         left = _leaders(left, board)
     if len(left) > 1:
         show = functools.partial(board.timing, running=left)
-        least = MIN_FINAL_ROUNDS * _round_seconds(left)
-        race(
-            left,
-            Plan(max(remaining, least), tight=TARGET_HALF_WIDTH, fewest=MIN_FINAL_ROUNDS, seed=1),
-            progress=show,
-        )
+        given = max(remaining, MIN_FINAL_ROUNDS * _round_seconds(left))
+        plan = Plan(given, tight=TARGET_HALF_WIDTH, fewest=MIN_FINAL_ROUNDS, seed=1)
+        race(left, plan, progress=show)
         for seed in range(2, 2 + EXTRA_FINALS):
             if not is_open(speedups_of(left)):
                 break

@@ -191,8 +191,7 @@ class Rehearsal:
             return f"It {said[0]}, which cannot be taken back."
         if lack := _not_put_back(workload):
             return lack
-        taken = time.perf_counter() - started
-        if taken > LONGEST:
+        if (taken := time.perf_counter() - started) > LONGEST:
             self.due = False
             return f"A run takes {seconds(taken)}, and more than {seconds(LONGEST)} is too long."
         check.eager = workload.results()

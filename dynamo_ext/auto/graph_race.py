@@ -74,8 +74,7 @@ def _call(variant: Callable[..., Any], args: Sequence[Any]) -> Callable[[], dict
     if not torch.is_grad_enabled():
         return lambda: {"outputs": variant(*args)}
     args = list(map(multi_backend.without_history, args))
-    leaves = [a for a in args if isinstance(a, torch.Tensor) and a.requires_grad]
-    if not leaves:
+    if not (leaves := [a for a in args if isinstance(a, torch.Tensor) and a.requires_grad]):
         return lambda: {"outputs": variant(*args)}
 
     def both() -> dict[str, Any]:

@@ -8,7 +8,6 @@ where an engine's threads may be in the way.
 
 from __future__ import annotations
 
-import itertools
 import random
 import threading
 import time
@@ -131,8 +130,7 @@ class OnlineTrials:
             self._lead_in -= seconds
             self._warm.add(name)
             return
-        cycles, taken = self._sampled[0] + 1, self._sampled[1] + seconds
-        self._sampled = cycles, taken
+        self._sampled = cycles, taken = self._sampled[0] + 1, self._sampled[1] + seconds
         self._timed += seconds
         if taken < SAMPLE_SECONDS:
             return
@@ -166,11 +164,11 @@ class OnlineTrials:
 
     def _decide(self) -> str:
         mix = self._samples[MIX]
-        found = {}
-        for name, taken in self._samples.items():
-            both = min(len(mix), len(taken))
-            if name != MIX:
-                found[name] = statistics.speedup(taken[:both], mix[:both])
+        found = {
+            name: statistics.speedup(taken[: len(mix)], mix[: len(taken)])
+            for name, taken in self._samples.items()
+            if name != MIX
+        }
         kept = self._fastest()
         if kept != MIX and MIX in self._running:
             # Each its own winner, unless another assignment is faster beyond noise.
@@ -193,8 +191,7 @@ class OnlineTrials:
                 member.settle()
 
     def _members(self) -> list[AutotunedGraph]:
-        found = {id(member): member for reference in self._cycle if (member := reference())}
-        return list(found.values())
+        return list(dict.fromkeys(filter(None, (reference() for reference in self._cycle))))
 
 
 def totals(cycle: Sequence[AutotunedGraph]) -> dict[str, float]:
@@ -205,10 +202,9 @@ def totals(cycle: Sequence[AutotunedGraph]) -> dict[str, float]:
     eager = [member.seconds.get(EAGER, 0.0) for member in cycle]
     found = {EAGER: sum(eager)}
     for name in {name for member in cycle for name in member.seconds} - {EAGER}:
-        own = [name in member.seconds for member in cycle]
-        if sum(itertools.compress(eager, own)) >= MIN_SHARE * found[EAGER]:
-            taken = (m.seconds.get(name, e) for m, e in zip(cycle, eager, strict=True))
-            found[name] = sum(taken)
+        own = sum(e for m, e in zip(cycle, eager, strict=True) if name in m.seconds)
+        if own >= MIN_SHARE * found[EAGER]:
+            found[name] = sum(m.seconds.get(name, e) for m, e in zip(cycle, eager, strict=True))
     return found
 
 

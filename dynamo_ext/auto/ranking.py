@@ -50,14 +50,9 @@ def best_full(contest: GraphRace, available: Collection[str]) -> str:
 
     It is one that was faster than eager beyond noise.
     """
-    rows = [
-        row
-        for row in contest.contestants
-        if row.backend in available
-        and precision.behind(row.backend) == FULL
-        and row.outcome in TIMED
-        and row.low > 1
-    ]
+    faster = (row for row in contest.contestants if row.outcome in TIMED and row.low > 1)
+    full = (row for row in faster if precision.behind(row.backend) == FULL)
+    rows = [row for row in full if row.backend in available]
     return min(rows, key=lambda row: row.seconds).backend if rows else EAGER
 
 

@@ -62,16 +62,10 @@ def leaves(path: str, value: Any, depth: int = 9) -> Iterator[tuple[str, Any]]:
 def against(outputs: Results, expected: Results, reference: str = "eager") -> Accuracy:
     """How far ``outputs`` is from ``expected``, with the verdict that the dtype asks for."""
     if outputs.keys() != expected.keys():
-        odd = sorted(outputs.keys() ^ expected.keys())
-        detail = f"{odd[0]} is a result of only one of the two."
+        odd, nan = min(outputs.keys() ^ expected.keys()), math.nan
+        detail = f"{odd} is a result of only one of the two."
         return Accuracy(
-            reference,
-            cosine=math.nan,
-            max_abs=math.nan,
-            max_rel=math.nan,
-            within=False,
-            outputs=len(expected),
-            detail=detail,
+            reference, nan, nan, nan, within=False, outputs=len(expected), detail=detail
         )
     read_from = _coarsest(expected)
     details = (
@@ -93,15 +87,14 @@ def against_float64(outputs: Results, eager: Results, exact: Results) -> Accurac
     names = [n for n in exact if n in outputs and n in eager and floating(exact[n])]
     detail = ""
     for name in names:
-        if outputs[name].shape != exact[name].shape or eager[name].shape != exact[name].shape:
+        three = outputs[name], eager[name], exact[name]
+        if len({each.shape for each in three}) > 1:
             detail = f"{name} has another shape in float64."
-            break
-        wrong = tolerance.farther(outputs[name], eager[name], exact[name])
-        if wrong:
+        elif wrong := tolerance.farther(*three):
             detail = f"{name}: {wrong}"
+        if detail:
             break
-    kept = {n: exact[n] for n in names}
-    return _measured({n: outputs[n] for n in names}, kept, "float64", detail)
+    return _measured(outputs, {n: exact[n] for n in names}, "float64", detail)
 
 
 def lowered(
@@ -133,11 +126,8 @@ def lowered(
         details += [f"{name}: {wrong}"] if wrong else []
         values += [value] if value is not None else []
     measured = _measured(outputs, right, reference, details[0] if details else "")
-    return dataclasses.replace(
-        measured,
-        bound=BOUNDS[precision],
-        reached=bound.worst(values) if bound else None,
-    )
+    reached = bound.worst(values) if bound else None
+    return dataclasses.replace(measured, bound=BOUNDS[precision], reached=reached)
 
 
 def joined(batches: Sequence[Results]) -> Results:
@@ -209,6 +199,7 @@ def _measured(outputs: Results, expected: Results, reference: str, detail: str) 
         if want.ndim > 1 and want.shape[-1] > 1:
             same = got.argmax(-1) == want.argmax(-1)
             agreeing, rows = agreeing + int(same.sum()), rows + same.numel()
+    sqnr = min(10 * math.log10(other / noise), _NO_ERROR) if other and noise else _NO_ERROR
     cosine = dot / math.sqrt(one * other) if one and other else (1.0 if one == other else 0.0)
     return Accuracy(
         reference=reference,
@@ -219,12 +210,6 @@ def _measured(outputs: Results, expected: Results, reference: str, detail: str) 
         outputs=len(expected),
         dtype=", ".join(dict.fromkeys(dtypes)),
         detail=detail,
-        sqnr=_decibels(other, noise),
+        sqnr=sqnr if other else None,
         top1=agreeing / rows if rows else None,
     )
-
-
-def _decibels(signal: float, noise: float) -> float | None:
-    if not signal:
-        return None
-    return min(10 * math.log10(signal / noise), _NO_ERROR) if noise else _NO_ERROR

@@ -73,22 +73,19 @@ class CompiledCandidate:
         it does, and an empty text at the end of that. Where int8 may be computed, other inputs
         calibrate it before.
         """
-        candidate = self.candidate
+        candidate, compiler = self.candidate, self.candidate.compiler
         if candidate.call is not None:
             self._first_calls(candidate.call, workload)
             return
-        if candidate.compiler is None:
+        if compiler is None:
             self.failure = candidate.availability.reason
             self.remedy = candidate.availability.remedy
             return
         self.region = regions.new_region()
-        tracer = tracing.optimizing(
-            candidate.compiler, candidate.compiler.name, names=workload.names
-        )
+        tracer = tracing.optimizing(compiler, compiler.name, names=workload.names)
         self.heard = tracer.compiler
         call = workload.compiled_call(tracer, self.region)
-        run = run_log.RunLog()
-        run.on_doing = on_doing
+        run = run_log.RunLog(on_doing=on_doing)
 
         def calibrate() -> None:
             workload.calibrate(call, check_on)
@@ -104,7 +101,7 @@ class CompiledCandidate:
             self.codes = [entry.code for entry in run.compiled]
         facts = Report(
             "optimize",
-            candidate.compiler.name,
+            compiler.name,
             workload.title,
             None,
             self.first_call_seconds,
@@ -154,10 +151,8 @@ class CompiledCandidate:
 
     def release(self) -> None:
         """Let go of what was compiled for this candidate, and of nothing else."""
-        for reference in self.codes:
-            code = reference()
-            if code is not None:
-                regions.forget_region(code, self.region, self.heard)
+        for code in filter(None, (reference() for reference in self.codes)):
+            regions.forget_region(code, self.region, self.heard)
         forget_recorded(self.candidate.compiler)
         self.call = self.timed = None
 

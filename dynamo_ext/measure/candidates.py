@@ -58,15 +58,13 @@ def candidates_of(
     option is unknown, a name is listed twice, nothing is listed, the baseline is not, or other
     inputs are for nothing.
     """
-    rows = _rows(backends)
-    if not rows:
+    if not (rows := _rows(backends)):
         message = "There is no backend to compare."
         raise OptionError(message, "Give one or more names, as in inductor,onnxrt.")
     given = dict(options or {})
     taken: set[str] = set()
     found = [_candidate(name, backend, given, taken, bound) for name, backend in rows.items()]
-    unknown = ", ".join(sorted(given.keys() - taken))
-    if unknown:
+    if unknown := ", ".join(sorted(given.keys() - taken)):
         message = f"No backend of this comparison has an option {unknown}."
         raise OptionError(message, "%dynamo backends NAME lists a backend's options.")
     if baseline not in {"eager", *rows}:

@@ -142,9 +142,8 @@ class _Comparing:
 
     def _too_late(self, compiled: CompiledCandidate) -> bool:
         """Leave out a row, but not the baseline, for want of time; whether it was left out."""
-        out = compiled is not self._base and bool(
-            compiled.candidate.compiler or compiled.candidate.call
-        )
+        candidate = compiled.candidate
+        out = compiled is not self._base and bool(candidate.compiler or candidate.call)
         if out:
             compiled.call, compiled.remedy = None, self._longer
             compiled.unmeasured = _LATE.format(self._limit)
@@ -162,8 +161,7 @@ class _Comparing:
         with effects(workload.snapshot.files) as outside:
             started = time.perf_counter()
             workload.eager_call()()
-            self._base.first_call_seconds = time.perf_counter() - started
-            self._base.call_seconds = self._base.first_call_seconds
+            self._base.first_call_seconds = self._base.call_seconds = time.perf_counter() - started
         if self._base not in self._compiled:
             self._board.put(settings.baseline, "ready")
         snapshot, said = workload.snapshot, "; ".join(outside[:5])
@@ -239,8 +237,7 @@ class _Comparing:
             self._work = _work_of(workload)
             workload.restore(thorough=True)
         self._compile()
-        base = self._base.make_timed(workload)
-        if base is None:
+        if (base := self._base.make_timed(workload)) is None:
             message = f"The baseline {settings.baseline} did not run: {self._base.failure}"
             raise RuntimeError(message)
         left = self._left

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 import torch
 
@@ -49,8 +50,9 @@ def measure_machine(device: torch.device | None = None) -> MachineLimits:
     device = device or torch.device("cpu")
     with MachineLoad() as company:
         products = {name: _products(ways, device) for name, ways in _PRODUCTS.items()}
-        reads = tuple((size, _read(size, device)) for size in _READ)
-    found = MachineLimits(
+        tensors = ((size, torch.ones(size // 4, device=device)) for size in _READ)
+        reads = tuple((size, size / _fastest(values.sum)) for size, values in tensors)
+    found = _measured[_conditions(device)] = MachineLimits(
         device=device_model(device),
         threads=torch.get_num_threads(),
         torch=str(torch.__version__),
@@ -58,7 +60,6 @@ def measure_machine(device: torch.device | None = None) -> MachineLimits:
         reads=reads,
         busy_cores=company.cores,
     )
-    _measured[_conditions(device)] = found
     return found
 
 
@@ -76,15 +77,13 @@ def _products(ways: Sequence[Way], device: torch.device) -> float:
     """Operations a second of the fastest way to multiply; 0.0 where this torch has none here."""
     rates = []
     for make in ways:
-        try:
+        with suppress(RuntimeError, AttributeError):
             side = _SIDES[device.type]
             # Of one reading alone, a pause of a tenth of a second would leave hardly a matrix.
             expected = _fastest(make(side // _PART, device), share=1 / _PART) * _PART**3
             while expected > _SECONDS:
                 side, expected = side // 2, expected / 8
             rates.append(2 * side**3 / _fastest(make(side, device)))
-        except (RuntimeError, AttributeError):
-            continue
     return max(rates, default=0.0)
 
 
@@ -119,8 +118,3 @@ _PRODUCTS: dict[str, Sequence[Way]] = {
     "fp16": (_product(torch.float16),),
     "int8": (_quantised,),
 }
-
-
-def _read(size: int, device: torch.device) -> float:
-    values = torch.ones(size // 4, device=device)
-    return size / _fastest(values.sum)

@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import gc
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,7 +43,6 @@ def peak_of(call: Callable[[], object], gpu: torch.device | None = None) -> int 
 
 
 def _kib(field: str) -> int:
-    for line in _STATUS.read_text(encoding="ascii", errors="replace").splitlines():
-        if line.startswith(f"{field}:"):
-            return int(line.split()[1])
-    return 0
+    text = _STATUS.read_text(encoding="ascii", errors="replace")
+    found = re.search(rf"^{field}:\s*(\d+)", text, re.MULTILINE)
+    return int(found[1]) if found else 0

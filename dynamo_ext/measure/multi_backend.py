@@ -216,15 +216,10 @@ def graph_candidates(
     ``call_of`` gives a call of a variant.
     """
     wait = clock.device_barrier()
-    names = sorted(switch.compiled, key=lambda name: name != EAGER)
+    variants = sorted(switch.compiled.items(), key=lambda item: item[0] != EAGER)
     found = [
-        GraphCandidate(
-            name,
-            call_of(switch.compiled[name]),
-            wait=wait,
-            lower=switch.precisions.get(name, FULL),
-        )
-        for name in names
+        GraphCandidate(name, call_of(variant), wait=wait, lower=switch.precisions.get(name, FULL))
+        for name, variant in variants
     ]
     return found + [
         GraphCandidate(name, found[0].call, outcome="failed", reason=one_line(error))

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from torch.fx import GraphModule, Interpreter, Node
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_map_only
 
 from dynamo_ext.backends import effects
 from dynamo_ext.backends.pipeline.input_views import root_of
@@ -119,7 +119,7 @@ class _Timed(Interpreter):
         args, kwargs = self.fetch_args_kwargs_from_env(n)
         operation = functools.partial(getattr(self, n.op), n.target)
         # What it changes is changed once: repeats have copies of their own.
-        kept = tree_map(_copy, (args, kwargs)) if effects.of_node(n).changes else (args, kwargs)
+        kept = _copy((args, kwargs)) if effects.of_node(n).changes else (args, kwargs)
         result, first = self._reading(functools.partial(operation, args, kwargs))
         self._follow_autocast(n, args, result)
         if getattr(n.target, "__name__", "") not in _SWITCHES:
@@ -160,9 +160,9 @@ class _Timed(Interpreter):
 
 
 def _copy(value: Any) -> Any:
-    if not isinstance(value, torch.Tensor):
-        return value
-    return value.detach().clone().requires_grad_(value.requires_grad)
+    return tree_map_only(
+        torch.Tensor, lambda each: each.detach().clone().requires_grad_(each.requires_grad), value
+    )
 
 
 def _repeats(node: Node, result: Any) -> bool:

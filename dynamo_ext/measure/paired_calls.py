@@ -68,8 +68,7 @@ class PairedCalls:
         """Time ``compiled`` and eager, as often as the run can afford."""
         if calibration.is_active():
             return
-        places = self._places.get(entry)
-        if places is None:
+        if (places := self._places.get(entry)) is None:
             entry.unpaired = _why_not(entry, graph, args)
             places = [place for place, each in enumerate(args) if isinstance(each, int)]
             self._places[entry] = places

@@ -60,8 +60,7 @@ def race_graphs(
     whole = CompiledCandidate(mix, warm_ups=WARM_UPS if base else 0)
     try:
         whole.compile(workload, check_on=settings.check_on)
-        mixed = whole.make_timed(workload)
-        if mixed is None:
+        if (mixed := whole.make_timed(workload)) is None:
             raise RuntimeError(whole.failure)
         # Copies that nothing is compared with.
         whole.results = None
@@ -105,8 +104,7 @@ def _graph(switch: MultiBackendGraph, plan: Plan, settings: Settings) -> GraphCo
     if snapshot.restore(thorough=True) and not reason:
         reason = "It changes its inputs in place, so it was not raced by itself."
     if reason:
-        names = [each.name for each in candidates]
-        times = [GraphTime(name, "unmeasured", reason=reason) for name in names]
+        times = [GraphTime(each.name, "unmeasured", reason=reason) for each in candidates]
         return replace(found, times=tuple(times))
     bound = settings.bound and settings.bound.of_graphs
     for each in candidates[1:]:

@@ -11,6 +11,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+from unittest import mock
 
 import torch
 
@@ -253,16 +254,9 @@ class CellWorkload(Workload):
     @contextlib.contextmanager
     def suppress_output(self) -> Iterator[None]:
         """Take what the cell prints and displays."""
-
-        def keep(value: object) -> None:
-            self._shown = value
-
-        with self._silence(), _nothing_printed():
-            hook, sys.displayhook = sys.displayhook, keep
-            try:
-                yield
-            finally:
-                sys.displayhook = hook
+        keep = functools.partial(setattr, self, "_shown")
+        with self._silence(), _nothing_printed(), mock.patch.object(sys, "displayhook", keep):
+            yield
 
     def close(self) -> None:
         """Put everything back for good, and let go of the compiled cell."""
@@ -279,8 +273,7 @@ def title_of(target: Callable[..., Any]) -> str:
 def backward_from(value: Any) -> None:
     """Backward from the sum of every floating tensor in ``value`` that requires a gradient."""
     found = [leaf for _, leaf in accuracy.leaves("", value) if isinstance(leaf, torch.Tensor)]
-    losses = [t.float().sum() for t in found if t.is_floating_point() and t.grad_fn]
-    if losses:
+    if losses := [t.float().sum() for t in found if t.is_floating_point() and t.grad_fn]:
         torch.stack([loss.to(losses[0].device) for loss in losses]).sum().backward()  # type: ignore[no-untyped-call]
 
 

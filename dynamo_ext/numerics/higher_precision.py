@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 from torch.fx import GraphModule, Interpreter, Node
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_map_only
 
 from dynamo_ext.interruptions import suppressed
 from dynamo_ext.numerics import tolerance
@@ -34,18 +34,14 @@ def raised(graph: GraphModule, args: Sequence[Any]) -> Sequence[Any]:
 
     Its outputs, and behind them its inputs as it has left them.
     """
-    inputs = tree_map(_raised, tuple(args))
+    inputs = _raised(tuple(args))
     return *_Raised(graph).run(*inputs), *inputs
 
 
 def _raised(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.detach().to(_HIGHER.get(value.dtype, value.dtype))
-    return value
-
-
-def _dtype(value: Any) -> Any:
-    return _HIGHER.get(value, value) if isinstance(value, torch.dtype) else value
+    return tree_map_only(
+        torch.Tensor, lambda each: each.detach().to(_HIGHER.get(each.dtype, each.dtype)), value
+    )
 
 
 class _Raised(Interpreter):
@@ -54,4 +50,5 @@ class _Raised(Interpreter):
 
     def fetch_args_kwargs_from_env(self, n: Node) -> Any:
         # Tensors are raised already, where they came in; only dtypes written here are not.
-        return tree_map(_dtype, super().fetch_args_kwargs_from_env(n))
+        given = super().fetch_args_kwargs_from_env(n)
+        return tree_map_only(torch.dtype, lambda each: _HIGHER.get(each, each), given)

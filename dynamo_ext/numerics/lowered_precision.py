@@ -41,8 +41,7 @@ def difference(got: Any, right: Any, precision: str, most: float) -> str:
     mine, theirs = got.detach().double(), right.detach().double()
     if not torch.equal(mine.isfinite(), theirs.isfinite()):
         return f"{precision} is not finite where eager is, or the other way round."
-    error = relative_error(mine, theirs)
-    if error <= most:
+    if (error := relative_error(mine, theirs)) <= most:
         return ""
     return (
         f"its error is {error:.2g} of its size (root mean square); {precision} may have {most:g}."
@@ -76,13 +75,10 @@ def largest_error(outputs: Sequence[Any], exact: Sequence[Any]) -> float:
     """
     import torch
 
-    largest = 0.0
-    for got, right in zip(outputs, exact, strict=True):
-        if tolerance.floating(right):
-            if not torch.equal(got.isfinite(), right.isfinite()):
-                return float("inf")
-            largest = max(largest, relative_error(got.detach(), right))
-    return largest
+    pairs = [each for each in zip(outputs, exact, strict=True) if tolerance.floating(each[1])]
+    if not all(torch.equal(got.isfinite(), right.isfinite()) for got, right in pairs):
+        return float("inf")
+    return max((relative_error(got.detach(), right) for got, right in pairs), default=0.0)
 
 
 def relative_error(found: torch.Tensor, exact: torch.Tensor) -> float:

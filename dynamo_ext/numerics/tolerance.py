@@ -94,9 +94,8 @@ def _surely_near(got: torch.Tensor, want: torch.Tensor, allowed: Tolerance) -> b
     if want.dtype not in (torch.float32, torch.float64):
         return False
     blocks = (torch.split(each.reshape(-1), _BLOCK) for each in (got, want))
-    relative, floor = allowed.relative, allowed.floor
     return all(
-        torch.allclose(mine, theirs, relative, floor, equal_nan=True)
+        torch.allclose(mine, theirs, allowed.relative, allowed.floor, equal_nan=True)
         for mine, theirs in zip(*blocks, strict=True)
     )
 
@@ -123,8 +122,7 @@ def _values_differ(got: torch.Tensor, want: torch.Tensor) -> str:
         error = (mine - theirs).abs()
         same = (mine == theirs) | (mine.isnan() & theirs.isnan())
         bad = ~same & (strange | ~(error <= limit))
-        count = int(bad.sum())
-        if not count:
+        if not (count := int(bad.sum())):
             return ""
         if bool((mine.isnan() & ~theirs.isnan()).any()):
             return f"NaN in {int(mine.isnan().sum())} of {want.numel()} values, not so in eager."

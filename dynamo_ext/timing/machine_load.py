@@ -26,8 +26,7 @@ class MachineLoad:
         return self
 
     def __exit__(self, *_: object) -> None:
-        passed = time.perf_counter() - self._began
-        if passed >= SHORTEST:
+        if (passed := time.perf_counter() - self._began) >= SHORTEST:
             others = (_busy() - self._all) - (_own() - self._own)
             self.cores = max(others / passed, 0.0)
 
@@ -50,5 +49,4 @@ def _busy() -> float:
 
 def _own() -> float:
     """Seconds that this process, and children that have ended, have worked."""
-    times = psutil.Process().cpu_times()
-    return float(sum(times[:4]))
+    return float(sum(psutil.Process().cpu_times()[:4]))

@@ -31,14 +31,9 @@ def speedup(baseline: Sequence[float], candidate: Sequence[float]) -> Speedup:
         message = "A time that is not positive cannot be compared."
         raise ValueError(message)
     ratios = _log_ratios(baseline, candidate)
-    low, high = _interval(ratios)
-    return Speedup(
-        ratio=float(np.exp(np.median(ratios))),
-        low=math.exp(low),
-        high=math.exp(high),
-        rounds=len(ratios),
-        confidence=CONFIDENCE,
-    )
+    ratio = float(np.exp(np.median(ratios)))
+    low, high = map(math.exp, _interval(ratios))
+    return Speedup(ratio, low, high, len(ratios), CONFIDENCE)
 
 
 def half_width(baseline: Sequence[float], candidate: Sequence[float]) -> float:

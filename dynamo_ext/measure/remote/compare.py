@@ -82,8 +82,7 @@ class _Apart:
                 found = candidate.availability
                 self._answers[name] = Answer(None, found.reason, found.remedy)
                 continue
-            packed = self._pack(candidate, group, local=True)
-            if packed is None:
+            if (packed := self._pack(candidate, group, local=True)) is None:
                 continue
             # Stays where an interrupt ends it.
             self._answers[name] = Answer(None, "Interrupted.", stopped=True)
@@ -158,28 +157,22 @@ class _Apart:
         ]
         if base not in rows:
             rows.insert(0, base)
-        first = records[0] if records else None
-        return Comparison(
-            title=first.title if first else task.title,
-            baseline=settings.baseline,
+        own = {name: getattr(settings, name) for name in ("budget", "seed", "dtype", "train")}
+        none = Comparison(task.title, settings.baseline, (), **own)
+        return replace(
+            next(iter(records), none),
             candidates=tuple(rows),
             cell=task.cell,
             graphs=_graphs(records),
+            mix=None,
             rounds=len(base.timing.samples) if base.timing else 0,
             seconds=seconds,
-            budget=settings.budget,
-            seed=settings.seed,
-            dtype=settings.dtype,
-            train=settings.train,
             isolated=True,
             partial=interrupted or any(each.partial for each in records),
             interrupted=interrupted,
             notes=self._notes(records),
             device=", ".join(dict.fromkeys(each.device for each in records)),
-            threads=first.threads if first else 0,
             versions=session.versions(),
-            work=first.work if first else None,
-            machine=first.machine if first else None,
             busy_cores=max((each.busy_cores for each in records), default=0.0),
         )
 
@@ -220,21 +213,13 @@ def _row(candidate: Candidate, answer: Answer | None) -> CandidateResult:
     outcome: Outcome = "unmeasured" if answer.stopped else "failed"
     if candidate.compiler is None and not answer.worker:
         outcome = "unavailable"
-    return CandidateResult(
-        name=candidate.name,
-        backend=candidate.backend,
-        outcome=outcome,
-        reason=answer.reason,
-        remedy=answer.remedy,
-        options=candidate.options,
-        worker=answer.worker,
-    )
+    facts = candidate.name, candidate.backend, outcome, answer.reason, answer.remedy
+    return CandidateResult(*facts, options=candidate.options, worker=answer.worker)
 
 
 def _baseline(answers: Iterable[Answer], name: str) -> CandidateResult:
     rows = [row for answer in answers for row in answer.rows if row.name == name]
-    timed = {row.timing.median: row for row in rows if row.timing is not None}
-    if timed:
+    if timed := {row.timing.median: row for row in rows if row.timing is not None}:
         return timed[statistics.median_low(timed)]
     return rows[0] if rows else CandidateResult(name, "", "unmeasured", "No process measured it.")
 

@@ -65,5 +65,4 @@ def _answer(future: Future[Any]) -> Answer:
     if answer.record is None or not several:
         return answer
     said = "The executor ran each candidate on every engine; the first one's is kept."
-    record = replace(answer.record, notes=(*answer.record.notes, said))
-    return replace(answer, record=record)
+    return replace(answer, record=replace(answer.record, notes=(*answer.record.notes, said)))

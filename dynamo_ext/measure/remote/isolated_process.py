@@ -50,8 +50,7 @@ def measure_alone(packed: bytes, seconds: float) -> Answer:
             start: Future[str] = executor.submit(worker.name)
             mine = [each for each in multiprocessing.active_children() if each not in others]
             label = _result(start, START_SECONDS)
-            asked = executor.submit(worker.measure, packed)
-            answer = worker.read(_result(asked, seconds))
+            answer = worker.read(_result(executor.submit(worker.measure, packed), seconds))
         except BaseException as error:  # noqa: BLE001 - an interrupt is raised again
             executor.shutdown(wait=True, kill_workers=True)
             answer = _failure(error, mine, faults)
@@ -94,8 +93,7 @@ def _see_off(processes: list[BaseProcess]) -> None:
 def _result(future: Future[_Result], seconds: float) -> _Result:
     began = time.monotonic()
     while not future.done():
-        passed = time.monotonic() - began
-        if passed > seconds:
+        if (passed := time.monotonic() - began) > seconds:
             message = f"It was stopped after {seconds:.0f} s."
             raise TimeoutError(message)
         wait([future], timeout=min(_LOOK_SECONDS, max(seconds - passed, 0.01)))
@@ -107,8 +105,7 @@ def _death(processes: list[BaseProcess], faults: Path) -> tuple[str, str]:
     code = next((each.exitcode for each in processes if each.exitcode is not None), None)
     said, remedy = ending(code)
     trace = faults.read_text(encoding="utf-8", errors="replace") if faults.exists() else ""
-    place = _PLACE.search(trace)
-    if place is not None:
+    if (place := _PLACE.search(trace)) is not None:
         said += f" It was in {place['name']} ({place['file']}, line {place['line']})."
     return said, remedy
 
@@ -119,8 +116,7 @@ def ending(code: int | None) -> tuple[str, str]:
         return "Its process died.", ""
     if code >= 0:
         return f"Its process exited by itself (code {code}).", ""
-    number = -code
-    if number == signal.SIGKILL:
+    if (number := -code) == signal.SIGKILL:
         return (
             f"Its process was killed (signal {number}), as the system does when memory runs out.",
             "Try it with a smaller batch, or free memory.",

@@ -124,20 +124,17 @@ def why_not(value: Any, namespace: dict[str, Any]) -> str:
 def candidate_from(candidate: Candidate, backend: Any, options: Mapping[str, Any]) -> Candidate:
     """A candidate created where it is to be measured: another machine has other engines."""
     if isinstance(backend, str):
-        found = registry.get(backend)
-        available = registry.probe(found, candidate.precision)
+        backend = registry.get(backend)
+        available = registry.probe(backend, candidate.precision)
         candidate = replace(candidate, availability=available)
-    else:
-        found = backend
-    settled = resolve(found.name, found.options, options)
-    compiler = Compiler(found, settled) if candidate.availability.available else None
+    settled = resolve(backend.name, backend.options, options)
+    compiler = Compiler(backend, settled) if candidate.availability.available else None
     return replace(candidate, compiler=compiler and compiler.within(candidate.bound))
 
 
 def sent(candidate: Candidate) -> tuple[Candidate, Any, dict[str, Any]]:
     """What ``candidate_from`` is given: backends of ours go by their names."""
-    compiler = candidate.compiler
-    if compiler is None:
+    if (compiler := candidate.compiler) is None:
         lowered = {} if candidate.precision == FULL else {"precision": candidate.precision}
         return candidate, candidate.backend, {**dict(candidate.options), **lowered}
     kind = type(compiler.backend)

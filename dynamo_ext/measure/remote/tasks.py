@@ -59,8 +59,7 @@ class FunctionTask:
         parts |= {f"args[{index}]": value for index, value in enumerate(self.args)}
         parts |= {f"The argument {name}": value for name, value in self.kwargs.items()}
         for name, value in parts.items():
-            reason = why_not(value)
-            if reason:
+            if reason := why_not(value):
                 message = f"{name} cannot be sent to another process ({reason})."
                 raise OptionError(message, REMEDY)
         return self
@@ -111,8 +110,7 @@ class CellTask:
 
     def sendable(self, why_not: Callable[[Any], str]) -> Self:
         """The task without the values that cannot be sent."""
-        reasons = {name: why_not(value) for name, value in self.values.items()}
-        lost = {name: reason for name, reason in reasons.items() if reason}
+        lost = {name: why for name, value in self.values.items() if (why := why_not(value))}
         kept = {name: value for name, value in self.values.items() if name not in lost}
         return replace(self, values=kept, left_out={**self.left_out, **lost})
 

@@ -77,8 +77,7 @@ def read(given: Mapping[str, Any]) -> Answer:
 
 def _differing(needed: Mapping[str, str]) -> Answer | None:
     here = serialization.versions()
-    wrong = [key for key, version in needed.items() if here.get(key) != version]
-    if not wrong:
+    if not (wrong := [key for key, version in needed.items() if here.get(key) != version]):
         return None
     said = ", ".join(f"{key} {here[key]} where {needed[key]} is needed" for key in wrong)
     wanted = ", ".join(f"{key} {needed[key]}" for key in wrong)

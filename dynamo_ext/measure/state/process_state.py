@@ -21,7 +21,7 @@ class Surroundings:
         self._folder = os.getcwd()  # noqa: PTH109 - chdir's counterpart
         self._filters = list(warnings.filters)
         self._path = list(sys.path)
-        self._figures = set(_figures())
+        self._figures = _figures()
 
     def restore_random(self) -> None:
         """Put the random states of Python, NumPy and torch back."""
@@ -30,7 +30,7 @@ class Surroundings:
 
     def close_figures(self) -> None:
         """Close figures of pyplot's that are new: what is drawn next would be drawn into them."""
-        for number in set(_figures()) - self._figures:
+        for number in _figures() - self._figures:
             sys.modules["matplotlib.pyplot"].close(number)
 
     def restore(self) -> None:
@@ -47,10 +47,9 @@ class Surroundings:
         sys.path[:] = self._path
 
 
-def _figures() -> list[int]:
+def _figures() -> set[int]:
     pyplot = sys.modules.get("matplotlib.pyplot")
-    found: list[int] = pyplot.get_fignums() if pyplot is not None else []
-    return found
+    return set(pyplot.get_fignums()) if pyplot is not None else set()
 
 
 def switches() -> dict[str, Any]:

@@ -203,8 +203,7 @@ def _is_worker() -> bool:
     """Whether Python's own or torch's code starts a process, called by whom it may."""
     frame = sys._getframe()  # noqa: SLF001 - what raised the event is on the stack
     while frame := frame.f_back:  # type: ignore[assignment]
-        name = frame.f_globals.get("__name__", "")
-        if name.startswith(_WORKERS_OF):
+        if (name := frame.f_globals.get("__name__", "")).startswith(_WORKERS_OF):
             return True
         if name.partition(".")[0] not in {*sys.stdlib_module_names, "dynamo_ext"}:
             break

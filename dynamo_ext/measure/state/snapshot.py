@@ -68,8 +68,7 @@ class Snapshot:
             if object_kinds.is_stopped(type(value)):
                 stopped.append((f"{path} ({article(type(value).__name__)})", value))
                 continue
-            attributes = getattr(value, "__dict__", None)
-            if isinstance(attributes, dict):
+            if isinstance(attributes := getattr(value, "__dict__", None), dict):
                 pending.append((path, attributes))
             pending.extend(self._take(value, path))
         for said, value in stopped:
@@ -176,11 +175,10 @@ class Snapshot:
             self.unrestorable.append(f"{path} ({str(error).splitlines()[0]})")
             return ()
         spelt = base = _OF_MODULE.sub(r".\1", path)
-        for number in itertools.count(2):
+        numbers = itertools.count(2)
+        while spelt in self._states:
             # Two modules may have a global of one name.
-            if spelt not in self._states:
-                break
-            spelt = f"{base} ({number})"
+            spelt = f"{base} ({next(numbers)})"
         self._states[spelt] = state
         self.tensors.append(value)
         return [(f"{path}.grad", value.grad)] if value.is_leaf and value.grad is not None else ()
@@ -260,10 +258,8 @@ class Snapshot:
             put: Callable[[Any], object] = value.setstate
             state: Any = value.getstate()
         elif isinstance(value, np.random.Generator):
-            put, state = (
-                functools.partial(setattr, value.bit_generator, "state"),
-                value.bit_generator.state,
-            )
+            source = value.bit_generator
+            put, state = functools.partial(setattr, source, "state"), source.state
         else:
             put, state = value.set_state, value.get_state()
 

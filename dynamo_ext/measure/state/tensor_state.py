@@ -114,19 +114,15 @@ def precision(tensors: Iterable[torch.Tensor], dtype: torch.dtype) -> Iterator[N
         if each.is_floating_point() and each.dtype != dtype
     ]
     try:
-        for tensor, _data, _grad in kept:
-            tensor.grad = None
         for tensor, data, _grad in kept:
-            tensor.data = data.to(dtype)
+            tensor.grad, tensor.data = None, data.to(dtype)
         for tensor, _data, grad in kept:
             if grad is not None and grad.dtype == dtype:
                 tensor.grad = grad
         yield
     finally:
-        for tensor, _data, _grad in kept:
-            tensor.grad = None
         for tensor, data, _grad in kept:
-            tensor.data = data
+            tensor.grad, tensor.data = None, data
         for tensor, _data, grad in kept:
             tensor.grad = grad
 
