@@ -167,8 +167,7 @@ class Attempt:
     def _begin(self, stage: Stage) -> None:
         with contextlib.suppress(OSError):
             _prune(folder())
-            file = _locked(self._path)
-            if file is None:
+            if (file := _locked(self._path)) is None:
                 return
             last = _read(file)
             if last is not None and last.counts:

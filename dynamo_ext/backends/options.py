@@ -89,14 +89,10 @@ def _range(least: float, most: float) -> str:
 
 def _parse(kind: type, value: Any) -> Any:
     if kind is bool:
-        if isinstance(value, bool):
-            return value
         text = str(value).strip().lower()
-        if text in _TRUE:
-            return True
-        if text in _FALSE:
-            return False
-        raise ValueError(text)
+        if text not in _TRUE | _FALSE:
+            raise ValueError(text)
+        return text in _TRUE
     if isinstance(value, bool) or (kind is int and isinstance(value, float)):
         raise TypeError(value)
     if kind is str and not isinstance(value, str):

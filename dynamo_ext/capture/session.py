@@ -142,8 +142,7 @@ class Session:
 
     def _calls(self, codes: Iterable[types.CodeType]) -> None:
         """Remember what is called first: Dynamo does not report what it gave up before."""
-        for code in codes:
-            self._roots[code] = None
+        self._roots.update((code, None) for code in codes)
 
     def _ready(self) -> Tracer:
         global _last  # noqa: PLW0603

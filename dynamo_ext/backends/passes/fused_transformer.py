@@ -128,11 +128,9 @@ def _encoder_layer(  # noqa: PLR0913, PLR0917 - the kernel's own arguments
     if not src.numel() or not _fits(mask, mask_type, src, num_heads):
         return NotImplemented
 
-    def first(x: Tensor) -> Tensor:
-        return functional.layer_norm(x, (embed_dim,), norm_weight_1, norm_bias_1, eps)
-
-    def second(x: Tensor) -> Tensor:
-        return functional.layer_norm(x, (embed_dim,), norm_weight_2, norm_bias_2, eps)
+    norm = functools.partial(functional.layer_norm, normalized_shape=(embed_dim,), eps=eps)
+    first = functools.partial(norm, weight=norm_weight_1, bias=norm_bias_1)
+    second = functools.partial(norm, weight=norm_weight_2, bias=norm_bias_2)
 
     def attended(x: Tensor) -> Tensor:
         of_attention = (qkv_weight, qkv_bias, proj_weight, proj_bias, mask, False, True, mask_type)

@@ -24,7 +24,7 @@ from dynamo_ext.backends.pipeline.calls.runner import Runner
 from dynamo_ext.backends.pipeline.constant_folding import fold
 from dynamo_ext.backends.pipeline.division import graph_parts
 from dynamo_ext.backends.pipeline.freeze import watchable
-from dynamo_ext.backends.pipeline.input_views import apart
+from dynamo_ext.backends.pipeline.input_views import apart, value_of
 from dynamo_ext.backends.pipeline.memory_format import relaxed
 from dynamo_ext.backends.pipeline.partition import (
     EagerNode,
@@ -220,8 +220,8 @@ class _GraphCompilation:
             self.needs_check = self.needs_check or aot.changes_results()
         views = separate_returned_views(graph)
         answers = decide_support(graph, self._supports)
-        total = sum(map(computes, graph.graph.nodes))
-        context.journal.normalised += total
+        operations = list(filter(computes, graph.graph.nodes))
+        context.journal.normalised += len(operations)
         for node, answer in answers.items():
             if not answer and computes(node):
                 context.journal.add_fallback(
@@ -230,8 +230,7 @@ class _GraphCompilation:
                     operator=operation_name(node),
                     message=answer.reason,
                 )
-        if total and all(answers.values()) and _returns_only_results(graph):
-            operations = list(filter(computes, graph.graph.nodes))
+        if operations and all(answers.values()) and _returns_only_results(graph):
             record = _known(role + self._suffix, role, context.backend.name, operations)
             inputs = enumerate(graph.graph.find_nodes(op="placeholder"))
             positions = {i: weights[node.name] for i, node in inputs if node.name in weights}
@@ -309,10 +308,8 @@ class _GraphCompilation:
             part: Any = graph.get_submodule(name)
             runner = Runner(record, part, self._context, weights=frozen)
             runners.append(runner)
-            node.op, node.target = (
-                "call_function",
-                named(lambda *args, run=runner.call: run(args), name),
-            )
+            node.op = "call_function"
+            node.target = named(lambda *args, run=runner.call: run(args), name)
         for name in parts.parts:
             graph.delete_submodule(name)
         graph.recompile()
@@ -337,11 +334,8 @@ def _known(name: str, role: PartitionRole, engine: str, nodes: Sequence[Node]) -
 
 def _gives_gradients(graph: GraphModule) -> bool:
     """Whether anything that a captured graph returns can be differentiated, as Dynamo saw it."""
-    for node in graph.graph.output_node().all_input_nodes:
-        value = node.meta.get("example_value")
-        if not isinstance(value, torch.Tensor) or value.requires_grad:
-            return True
-    return False
+    results = map(value_of, graph.graph.output_node().all_input_nodes)
+    return any(not isinstance(each, torch.Tensor) or each.requires_grad for each in results)
 
 
 def _returns_only_results(graph: GraphModule) -> bool:

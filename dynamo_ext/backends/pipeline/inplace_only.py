@@ -36,15 +36,12 @@ def only_updates(graph: GraphModule, changed: int) -> bool:
         return False
     operations = [node for node in graph.graph.nodes if node.op.startswith("call_")]
     values = [node.meta.get("val") for node in (*operations, *results)]
-    if any(map(dispatch.is_symbolic, values)) or not all(map(_on_cpu, values)):
+    on_cpu = all(getattr(value, "is_cpu", False) for value in values)
+    if not on_cpu or any(map(dispatch.is_symbolic, values)):
         return False
     sizes = [value.numel() for value in values]
     taken = sum(size for size in sizes[: len(operations)] if size > 1)
     return taken <= MOST * sum(sizes[len(operations) :]) and all(map(_elementwise, operations))
-
-
-def _on_cpu(value: torch.Tensor | None) -> bool:
-    return getattr(getattr(value, "device", None), "type", "") == "cpu"
 
 
 def _elementwise(node: Node) -> bool:

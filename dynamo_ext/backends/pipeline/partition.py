@@ -8,6 +8,7 @@ becomes ``b = part_0(x, w); i = bucketize(b, edges); d = part_1(table, i)``. Wit
 than ``min_partition`` asks for, ``part_1`` is eager's, too.
 """
 
+import itertools
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -180,12 +181,8 @@ def _partition(
 
 def _segments(graph: GraphModule) -> dict[Node, int]:
     """Stretches between random or mutating operations, which no part may then reach across."""
-    segment, result = 0, {}
-    for node in graph.graph.nodes:
-        if any(effects.of_node(node)):
-            segment += 1
-        result[node] = segment
-    return result
+    begins = (any(effects.of_node(node)) for node in graph.graph.nodes)
+    return dict(zip(graph.graph.nodes, itertools.accumulate(begins), strict=True))
 
 
 def _keeps_random_order(graph: GraphModule, groups: list[dict[Node, int | None]]) -> bool:

@@ -4,7 +4,7 @@ Engines are asked about operations one by one, and asked once for all that are a
 """
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -39,14 +39,10 @@ def used(node: Node) -> list[int]:
     return sorted(set(positions))
 
 
-def results(node: Node) -> Iterator[Any]:
+def results(node: Node) -> list[Any]:
     """The values of a node that anything reads."""
     value = node.meta.get("val")
-    if not isinstance(value, (tuple, list)):
-        yield value
-        return
-    for position in used(node):
-        yield value[position]
+    return [value[at] for at in used(node)] if isinstance(value, (tuple, list)) else [value]
 
 
 def tensor_inputs(node: Node) -> list[Node]:

@@ -5,6 +5,8 @@ import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from torch._functorch import config
+from torch._guards import TracingContext, tracing
 from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends.base import Stage
@@ -87,8 +89,6 @@ def _numbers_read() -> Iterator[None]:
 
     Dynamo ends its graphs at ``item``, and does not see what operators read by themselves.
     """
-    from torch._guards import TracingContext
-
     context = TracingContext.try_get()
     mode = context.fake_mode if context is not None else None
     if mode is None:
@@ -108,8 +108,6 @@ def one_of_several() -> Iterator[None]:
     It keeps the facts of the graph that it compiled last, which backward graphs read that are
     compiled later, in the order in which they first run.
     """
-    from torch._guards import TracingContext, tracing
-
     context = TracingContext.try_get()
     with tracing(context and copy.copy(context)):
         yield
@@ -132,8 +130,6 @@ def donate_nothing() -> None:
 @contextlib.contextmanager
 def donating_nothing() -> Iterator[None]:
     """The same for a function of others in which AOT may compile backward passes at once."""
-    from torch._functorch import config
-
     with config.patch(donated_buffer=False):
         yield
     donate_nothing()
@@ -148,8 +144,7 @@ def finished(compiled: Callable[..., Any]) -> Callable[..., Any]:
     from torch._dynamo.eval_frame import innermost_fn
 
     donate_nothing()
-    inner: Callable[..., Any] = innermost_fn(compiled)
-    return inner
+    return innermost_fn(compiled)
 
 
 def static_inputs() -> list[int]:
@@ -190,13 +185,13 @@ def changes_results() -> bool:
 
 def _being_compiled() -> Any:
     """What AOT knows of the inputs and results of the graph that it is compiling, or ``None``."""
-    from torch._guards import TracingContext
-
     context = TracingContext.try_get()
     return context.fw_metadata if context is not None else None
 
 
-def compile_by_aot(name: str, graph: GraphModule, inputs: Sequence[Any], **options: Any) -> Any:
+def compile_by_aot(
+    name: str, graph: GraphModule, inputs: Sequence[Any], **options: Any
+) -> Callable[..., Any]:
     """What torch's backend of a name, which begins with AOTAutograd, makes of a graph.
 
     Raises ``StayEager`` where that would give another function.

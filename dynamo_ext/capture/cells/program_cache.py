@@ -46,11 +46,9 @@ class ProgramCache:
         return state
 
     def _drop(self, key: Hashable) -> None:
-        state = self._states.pop(key, None)
-        if state is not None:
+        if (state := self._states.pop(key, None)) is not None:
             state.release()
-        others = ((cell, text) for cell, text in self._text_of_cell.items() if text != key)
-        self._text_of_cell = dict(others)
+        self._text_of_cell = {c: text for c, text in self._text_of_cell.items() if text != key}
 
     def clear(self) -> None:
         """Let go of every program."""

@@ -61,8 +61,7 @@ class Trials:
         )
         self._trials: dict[int, TurnTrial] = {}
         if before is not None and before._place == self._place:  # noqa: SLF001 - its own class
-            open_ones = (pair for pair in before._trials.items() if pair[1].goes_on())  # noqa: SLF001
-            self._trials.update(open_ones)
+            self._trials.update(p for p in before._trials.items() if p[1].goes_on())  # noqa: SLF001
 
     def of_loop(self, line: int) -> TurnTrial:
         """The trial of the loop at a line, which may be over."""
@@ -129,8 +128,7 @@ class TurnTrial:
         if _other_work() == worked:
             samples.append(took)
         if len(self._python) == _EACH:
-            pairs = len(self._python)
-            ends = statistics.speedup(self._python, self._captured[:pairs])
+            ends = statistics.speedup(self._python, self._captured[:_EACH])
             self.decide(median(self._captured), median(self._python), ends.low, ends.high)
             self._keep(*self._outcome)
         return value

@@ -41,19 +41,14 @@ class HiddenNames:
     @contextlib.contextmanager
     def present(self) -> Iterator[None]:
         """Have the names in the namespace for the block, and nowhere in it afterwards."""
-        waiting = builtins.__dict__
-        # A name whose compiled code has died is gone from where it waited.
-        self._ours &= waiting.keys()
-        self._move(waiting, self._namespace)
+        self._move(builtins.__dict__, self._namespace)
         try:
             yield
         finally:
-            self._ours &= self._namespace.keys()
-            self._move(self._namespace, waiting)
+            self._move(self._namespace, builtins.__dict__)
 
     def forget(self) -> None:
         """Take the names out of Python's builtins, once no compiled code is left to need them."""
-        self._ours &= builtins.__dict__.keys()
         self._move(builtins.__dict__, {})
         self._ours.clear()
 
@@ -63,6 +58,8 @@ class HiddenNames:
         atexit.unregister(self.forget)
 
     def _move(self, source: dict[str, Any], target: dict[str, Any]) -> None:
+        # A name whose compiled code has died is gone from where it was.
+        self._ours &= source.keys()
         for name in self._ours:
             value = source[name]
             # Dynamo names the builtins too. A dict that held itself would have no end for code that

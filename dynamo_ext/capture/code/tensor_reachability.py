@@ -108,8 +108,7 @@ class _Search:
         return self._any((getattr(m, "__func__", m) for m in methods), depth)
 
     def _object(self, value: Any, depth: int) -> bool:
-        module = getattr(type(value), "__module__", "") or ""
-        if _is_torch(module):
+        if _is_torch(getattr(type(value), "__module__", None)):
             return True
         if type(value) is types.BuiltinFunctionType:
             return _is_torch(value.__module__)

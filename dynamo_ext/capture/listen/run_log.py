@@ -171,8 +171,7 @@ class RunLog:
         counted = self.calls.get(entry)
         if counted is None:
             before = {key: found.count for key, found in entry.journal.fallbacks.items()}
-            raced = entry.journal.race_seconds
-            new = GraphCalls(fallbacks_before=before, raced_before=raced)
+            new = GraphCalls(fallbacks_before=before, raced_before=entry.journal.race_seconds)
             counted = self.calls.setdefault(entry, new)
         return counted
 

@@ -9,7 +9,6 @@ from dynamo_ext.capture.code.source_lines import source_line
 from dynamo_ext.capture.listen.capture_failures import LIMIT, WHAT_CHANGES, graph_breaks
 from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
 from dynamo_ext.capture.torch_private import code_cache, compile_metrics
-from dynamo_ext.records.report import FallbackCause
 
 
 def divide(entry: FrameEntry, before: Any, breaks: Sequence[Any]) -> None:
@@ -42,8 +41,7 @@ def note_division(
     if block.has_graphs:
         entry.reason = _LIMIT_MET
         line = source_line(entry.file, block.first_line, entry.name, run.cell_file)
-        cause: FallbackCause = "recompile_limit"
-        entry.fell_back("Recompile", _LIMIT_MET, WHAT_CHANGES, line=line, cause=cause)
+        entry.fell_back("Recompile", _LIMIT_MET, WHAT_CHANGES, line=line, cause="recompile_limit")
     run.compiled.append(entry)
 
 

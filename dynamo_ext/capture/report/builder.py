@@ -2,7 +2,6 @@
 
 import dataclasses
 import dis
-import io
 from collections.abc import Iterable
 from typing import TypeVar
 
@@ -167,12 +166,6 @@ def _bytecode(frames: Iterable[FrameEntry]) -> Iterable[Bytecode]:
         if frame.bytecode is None and frame.rewritten is not None:
             before, after = frame.code(), frame.rewritten()
             if before is not None and after is not None:
-                frame.bytecode = (_disassembled(before), _disassembled(after))
+                frame.bytecode = (dis.Bytecode(before).dis(), dis.Bytecode(after).dis())
         if frame.bytecode is not None:
             yield Bytecode(frame.id, *frame.bytecode)
-
-
-def _disassembled(code: object) -> str:
-    text = io.StringIO()
-    dis.dis(code, file=text, depth=0)  # type: ignore[arg-type]
-    return text.getvalue()

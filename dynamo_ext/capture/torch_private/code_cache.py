@@ -174,9 +174,8 @@ def move_cleanup(names: AbstractSet[str], source: dict[str, Any], target: dict[s
     # Since 2.14 a hook deletes only what is still listed as its own.
     owners: dict[tuple[int, str], object] = getattr(dynamo_utils, "_cleanup_owners", {})
     for name in names:
-        token = owners.pop((id(source), name), None)
-        if token is not None:
-            owners[id(target), name] = token
+        if (id(source), name) in owners:
+            owners[id(target), name] = owners.pop((id(source), name))
 
 
 def guarded_class(guard: Any) -> type | None:

@@ -65,6 +65,5 @@ def own_limit(code: types.CodeType, compiler: Any) -> dict[str, int]:
     """Settings of Dynamo's with which others' versions do not count for the recompile limit."""
     if hasattr(eval_frame, "_next_isolate_recompiles_id"):
         return {}
-    everyones = len(code_cache.guard_managers(code))
-    others = everyones - len(code_cache.entries(code, compiler))
+    others = len(code_cache.guard_managers(code)) - len(code_cache.entries(code, compiler))
     return {"recompile_limit": code_cache.recompile_limit() + others} if others else {}

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -38,11 +39,8 @@ def weights_in_place() -> Iterator[None]:
 
 def plain_skip(message: str) -> str:
     """A skip's reason, without the words (at times doubled) before it and the trace after it."""
-    prefix = "skipping cudagraphs due to "
     text = message.partition("Found from")[0].strip().rstrip(".")
-    while text.startswith(prefix):
-        text = text.removeprefix(prefix).strip()
-    return text
+    return re.sub(r"^(skipping cudagraphs due to\s*)+", "", text)
 
 
 def cudagraph_skips() -> int:
@@ -57,16 +55,14 @@ def cudagraph_reasons() -> Iterator[list[str]]:
     """The reasons that torch logs for its skips, collected, and kept from being printed."""
     found: list[str] = []
 
-    class Collect(logging.Filter):
-        def filter(self, record: logging.LogRecord) -> bool:
-            message = record.getMessage()
-            if "skipping cudagraphs" not in message:
-                return True
-            found.append(plain_skip(message))
-            return False
+    def collect(record: logging.LogRecord) -> bool:
+        message = record.getMessage()
+        if "skipping cudagraphs" not in message:
+            return True
+        found.append(plain_skip(message))
+        return False
 
     logger = logging.getLogger("torch._inductor.cudagraph_utils.__cudagraphs")
-    collect = Collect()
     logger.addFilter(collect)
     try:
         yield found

@@ -45,8 +45,7 @@ class AotEagerBackend(WholeGraphBackend):
     def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
         """Run AOTAutograd and compile nothing."""
         del options
-        compiled: CompiledFn = aot.compile_by_aot("aot_eager", graph, example_inputs)
-        return compiled
+        return aot.compile_by_aot("aot_eager", graph, example_inputs)
 
 
 EAGER = EagerBackend()

@@ -99,8 +99,7 @@ class OpenVinoBackend(TriedBackend):
 
     def error_summary(self, error: BaseException) -> str:
         """Without its file names."""
-        unknown = re.search(r"No conversion rule found for operations: ([^\n]+)", str(error))
-        if unknown:
+        if unknown := re.search(r"No conversion rule found for operations: ([^\n]+)", str(error)):
             return f"OpenVINO's frontend has no conversion for {unknown[1]}"
         return one_line(error, _NOISE)
 

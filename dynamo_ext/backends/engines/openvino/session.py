@@ -121,13 +121,11 @@ class Session:
             if chosen != "int8":
                 self._other = functools.partial(Session, request, keeps_nan=True)
         compiled_model = compiled(convert.convert(self._graph), options)
-        self.lowered_operations = (
-            None
-            if chosen == FULL
-            else ran.lowered_operations(
+        self.lowered_operations: int | None = None
+        if chosen != FULL:
+            self.lowered_operations = ran.lowered_operations(
                 ran.products(graph), compiled_model, chosen, ran.normed(graph)
             )
-        )
         outputs: Any = self._graph.graph.output_node().args[0]
         facts = [node.meta["val"] for node in outputs]
         self._bound = not _hands_through(compiled_model)

@@ -67,10 +67,7 @@ class TensorRtBackend(base.WholeGraphBackend):
         theirs = importlib.import_module("torch_tensorrt.dynamo")
         known = {field.name for field in dataclasses.fields(theirs.CompilationSettings)}
         settings = translated(options, known)
-        compiled: base.CompiledFn = aot.compile_by_aot(
-            "torch_tensorrt", graph, example_inputs, options=settings
-        )
-        return compiled
+        return aot.compile_by_aot("torch_tensorrt", graph, example_inputs, options=settings)
 
 
 def translated(options: base.Options, names: Collection[str]) -> dict[str, Any]:

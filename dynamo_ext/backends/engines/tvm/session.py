@@ -88,8 +88,7 @@ class Session:
         build: Callable[[Program], Any] = lambda program: program.built(rules.schedule),
     ) -> None:
         with _LOCK:
-            program = Program(graph)
-            self._vm = build(program)
+            self._vm = build(Program(graph))
         self._call = self._vm["main"]
 
     def run(self, *inputs: Any) -> list[Any]:

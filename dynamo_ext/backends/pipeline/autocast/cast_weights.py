@@ -129,7 +129,7 @@ class CastOnce:
         self._positions = tuple(weights)
         self._dtype = dtype
         self._unseen = _unseen(weights.values())
-        self._sets = WeightSets(weights, self._forget)
+        self._sets = WeightSets(weights, lambda gone: self._casts.pop(gone.number, None))
         # Watched first: they may change meanwhile.
         made = casts(weights.values(), dtype)
         self._casts = {each.number: self._kept(each, made) for each in self._sets.live}
@@ -166,6 +166,3 @@ class CastOnce:
         # The weights themselves are not constants of anything here.
         one.weights = {}
         return _Casts(casts, watched=not self._unseen)
-
-    def _forget(self, gone: WeightSet) -> None:
-        self._casts.pop(gone.number, None)

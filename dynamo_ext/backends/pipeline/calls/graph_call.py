@@ -94,9 +94,7 @@ class GraphCall:
             return self._tried(args)
 
     def _tried(self, args: Sequence[Any]) -> Any:
-        undo = None
-        if any(self._effects):
-            undo = Undo([*args, *self._held], draws=self._effects.draws)
+        undo = Undo([*args, *self._held], draws=self._effects.draws) if any(self._effects) else None
         expected = self._check.expected(args, self._held, undo) if self._check else None
         try:
             with crash_records.during(self._attempt, "first running"):

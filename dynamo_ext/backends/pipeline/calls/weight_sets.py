@@ -62,7 +62,7 @@ class WeightSets:
     """
 
     def __init__(
-        self, weights: Mapping[int, torch.Tensor], gone: Callable[[WeightSet], None]
+        self, weights: Mapping[int, torch.Tensor], gone: Callable[[WeightSet], object]
     ) -> None:
         self._gone = gone
         self._built = 0

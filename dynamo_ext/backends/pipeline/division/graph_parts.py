@@ -77,16 +77,15 @@ def joined(
 ) -> Callable[..., Any]:
     """What calls the compiled parts of a graph, one after another."""
     chain = Graph()
-    nodes: dict[str, Node] = {}
-    for node in graph.graph.find_nodes(op="placeholder"):
-        nodes[node.name] = chain.placeholder(node.name)
+    inputs = graph.graph.find_nodes(op="placeholder")
+    nodes = {node.name: chain.placeholder(node.name) for node in inputs}
     for number, (part, call) in enumerate(zip(parts, calls, strict=True), 1):
-        inputs = tuple(
+        given = tuple(
             chain.call_method("detach", (nodes[each],)) if each in part.detached else nodes[each]
             for each in part.inputs
         )
         function = named(lambda *args, call=call: call(*args), f"part_{number}")
-        results = chain.call_function(function, inputs)
+        results = chain.call_function(function, given)
         for position, name in enumerate(part.outputs):
             nodes[name] = chain.call_function(operator.getitem, (results, position))
     returned: Any = graph.graph.output_node().args[0]

@@ -1,4 +1,7 @@
-"""Conversions of operations: the files that hold them register them when they are imported."""
+"""Conversions of operations: the files that hold them register them when they are imported.
+
+They import TVM, so this is imported where it is used.
+"""
 
 from dynamo_ext.backends.engines.tvm.convert import CONVERTERS
 from dynamo_ext.backends.engines.tvm.ops import (
