@@ -103,8 +103,12 @@ def may_differentiate(inputs: Sequence[Any]) -> bool:
 
 def view_chain(node: Node) -> list[Node]:
     """A node and what it is a view of, as long as that is a view, too."""
-    source: Any = node.args[0] if is_view(node) else None
-    return [] if source is None else [node, *view_chain(source)]
+    chain = []
+    while is_view(node):
+        chain.append(node)
+        source: Any = node.args[0]
+        node = source
+    return chain
 
 
 def root_of_views(node: Node) -> Any:
