@@ -20,6 +20,7 @@ from dynamo_ext.backends.base import (
     unavailable,
 )
 from dynamo_ext.backends.engines.tvm import session, target
+from dynamo_ext.backends.engines.tvm.ops import CONVERTERS
 from dynamo_ext.backends.engines.tvm.tuning import search
 from dynamo_ext.backends.support.tensor_limits import INTEGERS, TensorLimits
 from dynamo_ext.backends.support.tried_backend import TriedBackend
@@ -79,8 +80,6 @@ class TvmBackend(TriedBackend):
 
     def unsupported_reason(self, node: Node) -> str:
         """Why a node cannot be given to TVM, as far as shows without trying; or nothing."""
-        from dynamo_ext.backends.engines.tvm.ops import CONVERTERS
-
         name = str(node.target)
         # What depends on no tensor is computed beforehand, by torch.
         if node.all_input_nodes and name not in CONVERTERS:

@@ -14,6 +14,7 @@ import torch
 from torch.fx import GraphModule, Node, map_arg
 
 from dynamo_ext.backends.base import LoweringError
+from dynamo_ext.backends.engines.tvm import scalar_math
 from dynamo_ext.torch_private import fx_nodes
 
 Converter = Callable[["Operation"], Any]
@@ -68,10 +69,7 @@ class GraphConverter:
     def __init__(self, graph: GraphModule) -> None:
         from tvm import relax
 
-        from dynamo_ext.backends.engines.tvm.ops import CONVERTERS
-
         self._relax = relax
-        self._converters = CONVERTERS
         self._values: dict[Node, Any] = {}
         self._constants: dict[Node, Any] = {}
         self._emitted: dict[int, tuple[torch.Tensor, Any]] = {}
@@ -112,7 +110,7 @@ class GraphConverter:
             found[node] = found[source][node.args[1]]
         elif all(source in self._constants for source in node.all_input_nodes):
             self._constants[node] = self._computed(node)
-        elif converter := self._converters.get(str(node.target)):
+        elif converter := CONVERTERS.get(str(node.target)):
             self._values[node] = converter(Operation(self, node))
         else:
             message = f"There is no converter for {node.target}."
@@ -202,8 +200,6 @@ class GraphConverter:
         ``sources``, nodes or Relax values, are its tensors; the index is a tuple of expressions.
         """
         from tvm import te
-
-        from dynamo_ext.backends.engines.tvm import scalar_math
 
         def function(*tensors: Any) -> Any:
             return te.compute(

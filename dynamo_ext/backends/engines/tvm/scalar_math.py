@@ -8,7 +8,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tvm import tirx
+
+def _tir() -> Any:
+    from tvm import tirx
+
+    return tirx
 
 
 def kind(value: Any) -> str:
@@ -19,8 +23,8 @@ def kind(value: Any) -> str:
 def const(number: Any, dtype: str) -> Any:
     """A number as a TIR constant."""
     if dtype == "bool":
-        return tirx.const(bool(number), "bool")
-    return tirx.const(float(number) if dtype.startswith("float") else int(number), dtype)
+        return _tir().const(bool(number), "bool")
+    return _tir().const(float(number) if dtype.startswith("float") else int(number), dtype)
 
 
 def is_float(value: Any) -> bool:
@@ -52,7 +56,7 @@ def scaled(x: Any, factor: Any) -> Any:
 
 def at_most(index: Any, last: int) -> Any:
     """The lesser of an index and a number."""
-    return tirx.Min(index, const(last, kind(index)))
+    return _tir().Min(index, const(last, kind(index)))
 
 
 def cast(value: Any, dtype: str) -> Any:
@@ -60,8 +64,18 @@ def cast(value: Any, dtype: str) -> Any:
     if kind(value) == dtype:
         return value
     if dtype == "bool":
-        return tirx.NE(value, zero(value))
+        return _tir().NE(value, zero(value))
     return value.astype(dtype)
+
+
+def is_nan(value: Any) -> Any:
+    """Whether a float is not a number; ``x != x`` would be simplified to false."""
+    return _tir().isnan(value)
+
+
+def select(condition: Any, yes: Any, no: Any) -> Any:
+    """One of two values, both of which are computed."""
+    return _tir().Select(condition, yes, no)
 
 
 def maximum(left: Any, right: Any) -> Any:
@@ -75,10 +89,7 @@ def minimum(left: Any, right: Any) -> Any:
 
 
 def _chosen(condition: Any, left: Any, right: Any) -> Any:
-    if is_float(left):
-        # Not ``left != left``, which would be simplified to false.
-        condition = tirx.Or(condition, tirx.isnan(left))
-    return tirx.Select(condition, left, right)
+    return select(_tir().Or(condition, is_nan(left)) if is_float(left) else condition, left, right)
 
 
 def exp(x: Any) -> Any:
@@ -87,6 +98,7 @@ def exp(x: Any) -> Any:
     Of ``|r| <= ln(2) / 2`` the rest of the series is below 1e-8 of the result. The power of two
     is multiplied in two steps, so that what overflows becomes infinite by itself.
     """
+    tirx = _tir()
     if kind(x) != "float32":
         return tirx.exp(x)
     limited = tirx.Min(tirx.Max(x, -104.0), 89.0)
@@ -96,17 +108,17 @@ def exp(x: Any) -> Any:
     series = _polynomial(rest, [1 / math.factorial(power) for power in range(8)])
     steps = whole.astype("int32")
     half = steps >> 1
-    return tirx.Select(tirx.isnan(x), x, series * _two_to(half) * _two_to(steps - half))
+    return select(is_nan(x), x, series * _two_to(half) * _two_to(steps - half))
 
 
 def expm1(x: Any) -> Any:
     """``exp(x) - 1``, by its series where that would cancel."""
     small = x * _polynomial(x, [1 / math.factorial(power) for power in range(1, 16)])
-    return tirx.Select(tirx.abs(x) < const(0.5, kind(x)), small, exp(x) - one(x))
+    return select(_tir().abs(x) < const(0.5, kind(x)), small, exp(x) - one(x))
 
 
 def _two_to(power: Any) -> Any:
-    return tirx.reinterpret("float32", (power + 127) << 23)
+    return _tir().reinterpret("float32", (power + 127) << 23)
 
 
 def sigmoid(x: Any) -> Any:
@@ -120,12 +132,13 @@ def erf(x: Any) -> Any:
     Its coefficients are a least squares fit on ``|x| < 3.9``, beyond which the result is one to
     within a unit in the last place; the largest error is 4e-7.
     """
+    tirx = _tir()
     if kind(x) != "float32":
         return tirx.erf(x)
     limited = tirx.Min(tirx.Max(x, -_ERF_LIMIT), _ERF_LIMIT)
     square = limited * limited
     result = limited * _polynomial(square, _ERF_ABOVE) / _polynomial(square, _ERF_BELOW)
-    return tirx.Select(tirx.isnan(x), x, result)
+    return select(is_nan(x), x, result)
 
 
 def _polynomial(x: Any, factors: Sequence[float]) -> Any:
@@ -137,13 +150,14 @@ def _polynomial(x: Any, factors: Sequence[float]) -> Any:
 
 def tanh(x: Any) -> Any:
     """The hyperbolic tangent by way of ``exp``, and by its series where that would cancel."""
+    tirx = _tir()
     if kind(x) != "float32":
         return tirx.tanh(x)
     size = tirx.abs(x)
     far = 1.0 - 2.0 / (exp(2.0 * size) + 1.0)
-    far = tirx.Select(x < 0.0, 0.0 - far, far)
+    far = select(x < 0.0, 0.0 - far, far)
     near = x * _polynomial(x * x, _TANH)
-    return tirx.Select(size < const(0.4, "float32"), near, tirx.Select(tirx.isnan(x), x, far))
+    return select(size < const(0.4, "float32"), near, select(is_nan(x), x, far))
 
 
 _TANH = (1.0, -1 / 3, 2 / 15, -17 / 315, 62 / 2835, -1382 / 155925, 21844 / 6081075)

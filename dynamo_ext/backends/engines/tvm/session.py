@@ -88,7 +88,8 @@ class Session:
         build: Callable[[Program], Any] = lambda program: program.built(rules.schedule),
     ) -> None:
         with _LOCK:
-            self._vm = build(Program(graph))
+            program = Program(graph)
+            self._vm = build(program)
         self._call = self._vm["main"]
 
     def run(self, *inputs: Any) -> list[Any]:

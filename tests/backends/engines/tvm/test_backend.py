@@ -13,6 +13,7 @@ from torch import nn
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.engines.tvm import session
 from dynamo_ext.backends.engines.tvm import target as tvm_target
+from dynamo_ext.backends.engines.tvm.ops import CONVERTERS
 from dynamo_ext.backends.engines.tvm.schedule import rules
 from tests.backends.engine_zoo import ZOO as COMMON
 from tests.backends.engine_zoo import (
@@ -245,8 +246,6 @@ def test_what_it_refuses_and_why(name: str) -> None:
 def test_a_wrong_converter_is_found_by_trying(
     monkeypatch: pytest.MonkeyPatch, fresh_answers: None
 ) -> None:
-    from dynamo_ext.backends.engines.tvm.ops import CONVERTERS
-
     monkeypatch.setitem(CONVERTERS, "aten.sin.default", CONVERTERS["aten.cos.default"])
     answer = registry.get("tvm").supports(node_of(ATEN.sin.default, torch.randn(3)))
     assert not answer

@@ -1,7 +1,4 @@
-"""Conversions of operations: the files that hold them register them when they are imported.
-
-They import TVM, so this is imported where it is used.
-"""
+"""Conversions of operations: the files that hold them register them when they are imported."""
 
 from dynamo_ext.backends.engines.tvm.convert import CONVERTERS
 from dynamo_ext.backends.engines.tvm.ops import (

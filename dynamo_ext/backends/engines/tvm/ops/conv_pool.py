@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tvm import te, tirx, topi
-
 from dynamo_ext.backends.engines.tvm import scalar_math
 from dynamo_ext.backends.engines.tvm.convert import (
     OUT_ELEMENTWISE_FUSABLE,
@@ -44,6 +42,8 @@ class _Window(NamedTuple):
 
 
 def _axes(extents: Sequence[int], names: str = "yx") -> list[Any]:
+    from tvm import te
+
     return [te.reduce_axis((0, size), name=name) for size, name in zip(extents, names, strict=True)]
 
 
@@ -53,6 +53,8 @@ def _as_planes(shape: Sequence[int]) -> tuple[int, ...]:
 
 @converts("convolution.default")
 def _convolution(op: Operation) -> Any:
+    from tvm import topi
+
     spatial = len(op.shape) - 2
     if op["transposed"]:
         op.refuse("A transposed convolution")
@@ -81,6 +83,8 @@ def _dense(
     window: _Window,
     result: Sequence[int],
 ) -> Any:
+    from tvm import te
+
     channels, inputs = filters[:2]
     groups = int(op["groups"])
     within = channels // groups
@@ -127,6 +131,8 @@ def _dense(
 
 def _packed(op: Operation, filters: Sequence[int], within: int, lanes: int) -> Any:
     """The same of filters that are known at each call only."""
+    from tvm import tirx
+
     channels, *others = filters
     blocks = -(-within // lanes)
     nothing = scalar_math.const(0, op.dtype)
@@ -151,6 +157,8 @@ def _depthwise(
     window: _Window,
     result: Sequence[int],
 ) -> Any:
+    from tvm import te
+
     def function(x: Any, w: Any) -> Any:
         axes = _axes(window.kernel)
         taps = [axis.var for axis in axes]
@@ -171,6 +179,8 @@ def _pooled(
     finish: Callable[[Any, Sequence[Any]], Any] | None = None,
 ) -> Any:
     """The largest, or the sum, of each window, and what ``finish`` makes of it at its place."""
+    from tvm import te, topi
+
     shape, result = shape_of(op["self"]), op.shape[-2:]
     sizes, before = [math.prod(shape[:-2]), *shape[-2:]], [0, *window.padding]
     # A last window may reach beyond the far margin.
@@ -214,6 +224,8 @@ def _avg_pool(op: Operation) -> Any:
     sizes = shape_of(op["self"])[-2:]
 
     def covered(place: Any, d: int) -> Any:
+        from tvm import tirx
+
         first = place * window.stride[d] - window.padding[d]
         last = scalar_math.at_most(first + window.kernel[d], sizes[d])
         return last - tirx.Max(first, scalar_math.zero(place))

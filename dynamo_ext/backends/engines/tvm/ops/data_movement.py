@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from tvm import tirx, topi
-
 from dynamo_ext.backends.engines.tvm import scalar_math
 from dynamo_ext.backends.engines.tvm.convert import Operation, converts, shape_of
 
@@ -78,6 +76,8 @@ def _split(op: Operation) -> Any:
 
 @converts("cat.default")
 def _cat(op: Operation) -> Any:
+    from tvm import topi
+
     def joined(*tensors: Any) -> Any:
         return topi.concatenate([topi.cast(each, op.dtype) for each in tensors], op.dim())
 
@@ -86,6 +86,8 @@ def _cat(op: Operation) -> Any:
 
 @converts("constant_pad_nd.default")
 def _pad(op: Operation) -> Any:
+    from tvm import topi
+
     pads = [int(pad) for pad in op["pad"]]
     others = [0] * (len(op.shape) - len(pads) // 2)
     before, after = others + pads[-2::-2], others + pads[::-2]
@@ -95,6 +97,8 @@ def _pad(op: Operation) -> Any:
 
 @converts("slice_scatter.default")
 def _slice_scatter(op: Operation) -> Any:
+    from tvm import tirx
+
     dim = op.dim()
     start, stop, step = _bounds(op, op.shape[dim])
 

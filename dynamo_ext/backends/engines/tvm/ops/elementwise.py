@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from tvm import tirx
 
 from dynamo_ext.backends.engines.tvm import scalar_math
 from dynamo_ext.backends.engines.tvm.convert import (
@@ -77,6 +76,17 @@ def _within(
     return own[-1:] if is_row else None
 
 
+def named(name: str) -> Formula:
+    """A function of TVM's scalar expressions, by name, looked up when it is called."""
+
+    def formula(*operands: Any) -> Any:
+        from tvm import tirx
+
+        return getattr(tirx, name)(*operands)
+
+    return formula
+
+
 def _formula(*names: str) -> Callable[[Formula], Formula]:
     """Register a function of an operation and its operands as the formula of some operators."""
 
@@ -91,17 +101,17 @@ def _formula(*names: str) -> Callable[[Formula], Formula]:
 
 
 def _sign(x: Any) -> Any:
-    below = tirx.Select(x < zero(x), zero(x) - one(x), zero(x))
-    return tirx.Select(x > zero(x), one(x), below)
+    below = scalar_math.select(x < zero(x), zero(x) - one(x), zero(x))
+    return scalar_math.select(x > zero(x), one(x), below)
 
 
 def _absolute(x: Any) -> Any:
-    return tirx.abs(x) if scalar_math.is_float(x) else scalar_math.maximum(x, -x)
+    return named("abs")(x) if scalar_math.is_float(x) else scalar_math.maximum(x, -x)
 
 
-def _rounded(function: Formula) -> Formula:
+def _rounded(name: str) -> Formula:
     # Whole numbers are whole already.
-    return lambda x: function(x) if scalar_math.is_float(x) else x
+    return lambda x: named(name)(x) if scalar_math.is_float(x) else x
 
 
 _FUNCTIONS: dict[str, Formula] = {
@@ -116,17 +126,17 @@ _FUNCTIONS: dict[str, Formula] = {
     "sigmoid": scalar_math.sigmoid,
     "silu": lambda x: x * scalar_math.sigmoid(x),
     "reciprocal": lambda x: one(x) / x,
-    "rsqrt": lambda x: one(x) / tirx.sqrt(x),
-    "floor": _rounded(tirx.floor),
-    "ceil": _rounded(tirx.ceil),
-    "trunc": _rounded(tirx.trunc),
-    "round": _rounded(tirx.nearbyint),
+    "rsqrt": lambda x: one(x) / named("sqrt")(x),
+    "floor": _rounded("floor"),
+    "ceil": _rounded("ceil"),
+    "trunc": _rounded("trunc"),
+    "round": _rounded("nearbyint"),
     "maximum": scalar_math.maximum,
     "minimum": scalar_math.minimum,
 }
 _SAME_NAME = ("sqrt", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan",
               "sinh", "cosh", "atan2")  # fmt: skip
-for _name, _function in (_FUNCTIONS | {name: getattr(tirx, name) for name in _SAME_NAME}).items():
+for _name, _function in (_FUNCTIONS | {name: named(name) for name in _SAME_NAME}).items():
     converts(f"{_name}.default")(functools.partial(elementwise, _function))
 
 
@@ -135,7 +145,7 @@ def _not_finite(op: Operation) -> Any:
     kind = dtype_of(op["self"])
     if not kind.startswith("float"):
         op.refuse("Whole numbers")
-    return elementwise(getattr(tirx, op.name), op, inside=kind)
+    return elementwise(named(op.name), op, inside=kind)
 
 
 @_formula("gelu.default")
@@ -167,7 +177,7 @@ def _add(op: Operation, x: Any, y: Any) -> Any:
     if op.dtype == "bool":
         if op["alpha"] != 1:
             op.refuse("Booleans with a factor")
-        return tirx.Or(x, y)
+        return named("Or")(x, y)
     return x + scalar_math.scaled(y, op["alpha"])
 
 
@@ -179,7 +189,7 @@ def _sub(op: Operation, x: Any, y: Any) -> Any:
 
 @_formula("mul.Tensor", "mul.Scalar")
 def _mul(op: Operation, x: Any, y: Any) -> Any:
-    return tirx.And(x, y) if op.dtype == "bool" else x * y
+    return named("And")(x, y) if op.dtype == "bool" else x * y
 
 
 @_formula("div.Tensor", "div.Scalar")
@@ -194,7 +204,7 @@ def _truncated(op: Operation, x: Any, y: Any) -> Any:
         # Whole numbers divided by zero end a process, and a quotient that is rounded up to the
         # next whole number before it is cut off has a floor that is one too high.
         op.refuse("A quotient rounded down, or of whole numbers")
-    return tirx.trunc(x / y)
+    return named("trunc")(x / y)
 
 
 @converts("where.self")
@@ -202,7 +212,9 @@ def _where(op: Operation) -> Any:
     def element(condition: Any, *rest: Any) -> Any:
         *values, index = rest
         x, y = (scalar_math.cast(scalar_math.load(value, index), op.dtype) for value in values)
-        return tirx.Select(scalar_math.cast(scalar_math.load(condition, index), "bool"), x, y)
+        return scalar_math.select(
+            scalar_math.cast(scalar_math.load(condition, index), "bool"), x, y
+        )
 
     return op.compute(element, op["condition"], op["self"], op["other"])
 
@@ -224,15 +236,15 @@ def _power(op: Operation, x: Any, y: Any) -> Any:
         2: lambda x: x * x,
         3: lambda x: x * x * x,
         # torch, too, takes the root for an exponent of a half, and keeps to it at infinity.
-        0.5: tirx.sqrt,
-        -0.5: lambda x: one(x) / tirx.sqrt(x),
+        0.5: named("sqrt"),
+        -0.5: lambda x: one(x) / named("sqrt")(x),
     }
     is_float = op.dtype.startswith("float")
     if exponent in simple and (is_float or exponent in {2, 3}):
         return simple[exponent](x)
     if not is_float:
         op.refuse("A power of whole numbers")
-    return tirx.power(x, y)
+    return named("power")(x, y)
 
 
 # Comparisons, and what is done with booleans and bits.
@@ -247,10 +259,10 @@ def _comparison(formula: Formula, op: Operation) -> Any:
         if "float" not in inside:
             return found
         # TVM's algebra takes ``x == x`` and ``x <= x`` for true before it knows what ``x`` is.
-        is_nan = tirx.Or(tirx.isnan(x), tirx.isnan(y))
+        is_nan = named("Or")(scalar_math.is_nan(x), scalar_math.is_nan(y))
         if op.name == "ne":
-            return tirx.Or(found, is_nan)
-        return tirx.And(found, tirx.Not(is_nan))
+            return named("Or")(found, is_nan)
+        return named("And")(found, named("Not")(is_nan))
 
     # Booleans compare as small numbers.
     return elementwise(compare, op, inside="int8" if inside == "bool" else inside)
@@ -258,20 +270,20 @@ def _comparison(formula: Formula, op: Operation) -> Any:
 
 for _name in ("EQ", "NE", "LT", "LE", "GT", "GE"):
     converts(f"{_name.lower()}.Tensor", f"{_name.lower()}.Scalar")(
-        functools.partial(_comparison, getattr(tirx, _name))
+        functools.partial(_comparison, named(_name))
     )
 
 
 def _bits(formula: Formula, op: Operation) -> Any:
-    return elementwise(formula if op.dtype == "bool" else getattr(tirx, op.name), op)
+    return elementwise(formula if op.dtype == "bool" else named(op.name), op)
 
 
 for _name, _logical in {"and": "And", "or": "Or", "xor": "NE", "not": "Not"}.items():
     converts(f"logical_{_name}.default")(
-        functools.partial(elementwise, getattr(tirx, _logical), inside="bool")
+        functools.partial(elementwise, named(_logical), inside="bool")
     )
     converts(*(f"bitwise_{_name}.{overload}" for overload in ("Tensor", "Scalar", "default")))(
-        functools.partial(_bits, getattr(tirx, _logical))
+        functools.partial(_bits, named(_logical))
     )
 
 

@@ -7,8 +7,6 @@ only when everything has run: so each index is brought into range before it is u
 from collections.abc import Callable
 from typing import Any
 
-from tvm import tirx
-
 from dynamo_ext.backends.engines.tvm import scalar_math
 from dynamo_ext.backends.engines.tvm.convert import (
     Operation,
@@ -21,6 +19,8 @@ from dynamo_ext.backends.engines.tvm.convert import (
 
 def _within(op: Operation, argument: Any, size: int) -> Callable[[Any], Any]:
     """What makes each index of a tensor non-negative and less than ``size``."""
+    from tvm import tirx
+
     if dtype_of(argument) in ("bool", "uint8"):
         op.refuse("A mask in the place of indices")
 

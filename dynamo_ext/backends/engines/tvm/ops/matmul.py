@@ -9,8 +9,6 @@ Multiplication", ACM TOMS 34(3), 2008.
 import math
 from typing import Any
 
-from tvm import te, tirx
-
 from dynamo_ext.backends.engines.tvm import scalar_math
 from dynamo_ext.backends.engines.tvm.convert import (
     OUT_ELEMENTWISE_FUSABLE,
@@ -37,6 +35,8 @@ def _panels(graph: GraphConverter, argument: Any, rows: int) -> Any:
     kind = str(value.ty.dtype)
 
     def element(x: Any, index: Any) -> Any:
+        from tvm import tirx
+
         *own, panel, k, lane = index
         column = panel * width + lane
         if columns % width == 0:
@@ -50,6 +50,8 @@ def _panels(graph: GraphConverter, argument: Any, rows: int) -> Any:
 
 def _product(graph: GraphConverter, left: Any, right: Any) -> Any:
     """``(M, K)`` or ``(B, M, K)`` times ``(K, N)`` or ``(B, K, N)``: nodes or Relax values."""
+    from tvm import te
+
     *batch, rows, depth = shape_of(left)
     columns = shape_of(right)[-1]
     panels = _panels(graph, right, rows)
@@ -125,9 +127,9 @@ def _attention(op: Operation) -> Any:
                 mask[0], [index[0] // heads, index[0] % heads, index[1], index[2]]
             )
             boolean = scalar_math.kind(given) == "bool"
-            score = tirx.Select(given, score, lowest) if boolean else score + given
+            score = scalar_math.select(given, score, lowest) if boolean else score + given
         if op["is_causal"]:
-            score = tirx.Select(index[2] <= index[1], score, lowest)
+            score = scalar_math.select(index[2] <= index[1], score, lowest)
         return score
 
     scores = _product(graph, query, turned)

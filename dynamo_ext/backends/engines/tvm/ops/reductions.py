@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from tvm import te, tirx
 
 from dynamo_ext.backends.engines.tvm import scalar_math
 from dynamo_ext.backends.engines.tvm.convert import (
@@ -26,6 +25,8 @@ LANES = 16
 
 def _combined(kind: str) -> Callable[[Any, Any], Any]:
     """Two elements as one, by ``sum``, ``max``, ``min`` or ``any``."""
+    from tvm import tirx
+
     # Functions of Python's own: TVM reads the names of their arguments.
     return {
         "sum": lambda x, y: x + y,
@@ -37,6 +38,8 @@ def _combined(kind: str) -> Callable[[Any, Any], Any]:
 
 def reducer(kind: str) -> Callable[..., Any]:
     """One of ``sum``, ``max``, ``min``, ``any`` as a commutative reducer."""
+    from tvm import te, tirx
+
     if kind == "sum":
         return te.sum  # type: ignore[no-any-return]
 
@@ -63,6 +66,8 @@ def reduced(  # noqa: PLR0913, PLR0917 - each says what the reduction is
     ``formula`` gives the element to reduce for a full index, by default the tensor's own; it is
     converted to ``dtype`` beforehand. The names of the stages begin with ``name``.
     """
+    from tvm import te
+
     shape = [int(size) for size in tensor.shape]
     name = name or kind
     gone = sorted(set(dims))
@@ -151,6 +156,8 @@ def _mean(op: Operation) -> Any:
 
 def mean_of(x: Any, gone: Sequence[int], dtype: str) -> Any:
     """The mean over some dimensions, as a tensor expression."""
+    from tvm import te
+
     total = reduced(x, gone, "sum", dtype, name="mean")
     count = scalar_math.const(math.prod(int(x.shape[d]) for d in gone), dtype)
     return te.compute(total.shape, lambda *i: total(*i) / count, name="mean")
@@ -158,6 +165,7 @@ def mean_of(x: Any, gone: Sequence[int], dtype: str) -> Any:
 
 def variance_of(x: Any, mean: Any, gone: Sequence[int], dtype: str, divisor: float) -> Any:
     """The mean square about a mean, as a tensor expression."""
+    from tvm import te
 
     def square(index: Sequence[Any]) -> Any:
         own = [i for d, i in enumerate(index) if d not in gone]
@@ -178,13 +186,15 @@ def softmax_of(x: Any, dim: int, dtype: str, *, masked: bool = False) -> Any:
 
     Minus infinity alone gives NaN, or, if ``masked``, shares of nought.
     """
+    from tvm import te, tirx
+
     largest = reduced(x, [dim], "max", dtype, name="largest")
     lowest, nothing, whole = (scalar_math.const(n, dtype) for n in (-math.inf, 0, 1))
 
     def power(*index: Any) -> Any:
         most = largest(*_without(index, dim))
         value = scalar_math.exp(x(*index) - most)
-        return tirx.Select(tirx.EQ(most, lowest), nothing, value) if masked else value
+        return scalar_math.select(tirx.EQ(most, lowest), nothing, value) if masked else value
 
     powers = te.compute(x.shape, power, name="powers")
     total = reduced(powers, [dim], "sum", dtype, name="total")
@@ -192,13 +202,15 @@ def softmax_of(x: Any, dim: int, dtype: str, *, masked: bool = False) -> Any:
     def share(*index: Any) -> Any:
         all_of_it = total(*_without(index, dim))
         if masked:
-            all_of_it = tirx.Select(tirx.EQ(all_of_it, nothing), whole, all_of_it)
+            all_of_it = scalar_math.select(tirx.EQ(all_of_it, nothing), whole, all_of_it)
         return powers(*index) / all_of_it
 
     return te.compute(x.shape, share, name="softmax")
 
 
 def _log_softmax_of(x: Any, dim: int, dtype: str) -> Any:
+    from tvm import te, tirx
+
     largest = reduced(x, [dim], "max", dtype, name="largest")
 
     def power(index: Sequence[Any]) -> Any:
@@ -224,12 +236,16 @@ def _softmax(op: Operation) -> Any:
 
 
 def _inverse_root(variance: Any, epsilon: float, dtype: str) -> Any:
+    from tvm import tirx
+
     root = tirx.sqrt(variance + scalar_math.const(epsilon, dtype))
     return scalar_math.const(1, dtype) / root
 
 
 @converts("native_layer_norm.default")
 def _layer_norm(op: Operation) -> Any:
+    from tvm import te
+
     width = math.prod(op["normalized_shape"])
     rows = math.prod(op.shape) // width
     value = op.graph.reshape(op["input"], (rows, width))

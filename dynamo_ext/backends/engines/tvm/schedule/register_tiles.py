@@ -53,8 +53,10 @@ def of(target: Any) -> Registers:
     """Those of a ``tvm.target.Target``."""
     from tvm.target import codegen
 
-    has = functools.partial(codegen.target_has_features, target=target)
-    return next((found for feature, found in _BY_FEATURE.items() if has(feature)), SSE)
+    for feature, found in _BY_FEATURE.items():
+        if codegen.target_has_features(feature, target):
+            return found
+    return SSE
 
 
 def panel_width(columns: int, rows: int) -> int:

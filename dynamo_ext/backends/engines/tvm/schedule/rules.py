@@ -74,8 +74,9 @@ def _divided(sch: Any, block: Any, loops: Sequence[Any]) -> tuple[list[Any], lis
 def lanes_of(extent: int) -> int:
     """Elements of a vector for a loop: a divisor that fits registers well, or none."""
     lanes = register_tiles.registers().lanes
-    if extent % lanes == 0:
-        return lanes if extent % (2 * lanes) else 2 * lanes
+    for wanted in (2 * lanes, lanes):
+        if extent % wanted == 0:
+            return wanted
     fitting = [n for n in range(MIN_LANES, 2 * lanes + 1) if extent % n == 0]
     return max(fitting, default=1)
 

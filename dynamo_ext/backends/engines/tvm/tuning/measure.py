@@ -91,4 +91,5 @@ def tools(worker: Worker, told: Callable[[int, Sequence[Any]], None]) -> tuple[A
         def apply(self, _: Any, task: int, __: Any, ___: Any, results: Any) -> None:
             told(task, results)
 
-    return Builder(), Runner(), [callbacks.AddToDatabase(), callbacks.UpdateCostModel(), Progress()]
+    recording = [callbacks.AddToDatabase(), callbacks.UpdateCostModel()]
+    return Builder(), Runner(), [*recording, Progress()]

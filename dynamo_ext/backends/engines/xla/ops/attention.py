@@ -4,12 +4,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-
 
 def _scores(q: Any, k: Any, mask: Any, scale: float | None, *, causal: bool) -> tuple[Any, float]:
     """Attention's scores in float32 at least, and the scale."""
+    import jax.numpy as jnp
+
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     wide = jnp.promote_types(q.dtype, jnp.float32)
     scores = jnp.einsum("bhld,bhsd->bhls", q.astype(wide), k.astype(wide)) * scale
@@ -34,6 +33,9 @@ def _attention(  # noqa: PLR0913 - ATen's own signature
     scale: float | None = None,
 ) -> tuple[Any, Any]:
     """Output, and the logarithm of each row's sum of exponentials."""
+    import jax
+    import jax.numpy as jnp
+
     _no_dropout(dropout_p)
     scores, _ = _scores(q, k, attn_mask, scale, causal=is_causal)
     sums = jax.nn.logsumexp(scores, axis=-1)
@@ -46,6 +48,8 @@ def _attention(  # noqa: PLR0913 - ATen's own signature
 def _attention_backward(
     gradient: Any, q: Any, k: Any, v: Any, *given: Any, **options: Any
 ) -> tuple[Any, Any, Any]:
+    import jax.numpy as jnp
+
     out, sums, dropout_p, causal = given
     mask, scale = options.get("attn_mask"), options.get("scale")
     _no_dropout(dropout_p)

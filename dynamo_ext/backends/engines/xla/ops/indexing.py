@@ -8,14 +8,16 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax.numpy as jnp
-
 
 def _embedding(weight: Any, indices: Any, *_: Any, **__: Any) -> Any:
+    import jax.numpy as jnp
+
     return jnp.take(weight, indices, axis=0, mode="clip")
 
 
 def _index_select(x: Any, dim: int, index: Any) -> Any:
+    import jax.numpy as jnp
+
     if x.ndim == 0:
         return x
     return jnp.take(x, index.reshape(-1), axis=dim, mode="clip")
@@ -23,6 +25,8 @@ def _index_select(x: Any, dim: int, index: Any) -> Any:
 
 def _all_but(index: Any, dim: int) -> list[Any]:
     """Coordinates of each element of ``index``, with ``index`` itself along ``dim``."""
+    import jax.numpy as jnp
+
     places = list(jnp.indices(index.shape, dtype=index.dtype, sparse=True))
     places[dim] = index
     return places
@@ -37,6 +41,8 @@ def _gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
 
 
 def _scatter(x: Any, dim: int, index: Any, source: Any, *, reduce: str = "set") -> Any:
+    import jax.numpy as jnp
+
     if hasattr(source, "ndim") and source.ndim:
         source = source[tuple(map(slice, index.shape))]
     places = tuple(_all_but(index, dim))
@@ -61,6 +67,8 @@ def _index_put(
     values: Any,
     accumulate: bool = False,  # noqa: FBT001, FBT002 - ATen's own signature
 ) -> Any:
+    import jax.numpy as jnp
+
     mask = indices[0]
     if len(indices) == 1 and mask is not None and mask.dtype == jnp.bool_:
         if values.size != 1:

@@ -5,15 +5,14 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import torch
-from jax import lax
 
 
 def _convolution(x: Any, weight: Any, bias: Any, *settings: Any) -> Any:
     """As ``aten::convolution``: ``x`` is (N, C, ...), ``weight`` as torch lays it out."""
+    from jax import lax
+
     spatial = x.ndim - 2
     *windows, transposed, margins, groups = settings
     stride, padding, dilation, output_padding = (
@@ -35,6 +34,8 @@ def _convolution(x: Any, weight: Any, bias: Any, *settings: Any) -> Any:
 
 def _turned(weight: Any, groups: int) -> Any:
     """A transposed convolution's weight as that of the convolution that computes the same."""
+    import jax.numpy as jnp
+
     inputs, outputs, *kernel = weight.shape
     weight = jnp.flip(weight, tuple(range(2, weight.ndim)))
     weight = weight.reshape(groups, inputs // groups, outputs, *kernel).swapaxes(1, 2)
@@ -44,6 +45,8 @@ def _turned(weight: Any, groups: int) -> Any:
 def _convolution_backward(
     gradient: Any, x: Any, weight: Any, _: Any, *settings: Any
 ) -> tuple[Any, ...]:
+    import jax
+
     *others, mask = settings
     _, pull = jax.vjp(lambda a, b: _convolution(a, b, None, *others), x, weight)
     sums = (*pull(gradient), gradient.sum(tuple({*range(gradient.ndim)} - {1})))
@@ -63,6 +66,8 @@ def _max_pool2d(  # noqa: PLR0913, PLR0917 - ATen's own signature
     ceil_mode: bool = False,  # noqa: FBT001, FBT002
 ) -> tuple[Any, Any]:
     """Values and flat indices of the largest elements; of NaNs the last one, as torch has it."""
+    import jax.numpy as jnp
+
     if math.prod(kernel) > _MOST_TAPS:
         message = f"A pooling window of {kernel[0]} by {kernel[1]} is too large to unroll"
         raise NotImplementedError(message)
@@ -93,6 +98,8 @@ def _max_pool2d(  # noqa: PLR0913, PLR0917 - ATen's own signature
 
 def _max_pool2d_backward(gradient: Any, x: Any, *settings: Any) -> Any:
     """Each gradient added where its index says."""
+    import jax.numpy as jnp
+
     planes, size = math.prod(x.shape[:-2]), math.prod(x.shape[-2:])
     indices = settings[-1].reshape(planes, -1)
     rows = jnp.arange(planes)[:, None]
@@ -105,6 +112,8 @@ def _cast(x: Any, *, dtype: Any = None, **_: Any) -> Any:
 
     C++ leaves that open, and XLA takes the nearest integer there is.
     """
+    import jax.numpy as jnp
+
     if dtype is None or dtype is torch.bool:
         return x if dtype is None else x != 0
     wanted = jnp.dtype(str(dtype).removeprefix("torch."))
@@ -119,6 +128,8 @@ def _cast(x: Any, *, dtype: Any = None, **_: Any) -> Any:
 
 def _sign(x: Any) -> Any:
     """Of NaN it is zero, as torch has it."""
+    import jax.numpy as jnp
+
     return jnp.where(x != x, 0, jnp.sign(x))  # noqa: PLR0124 - NaN
 
 
@@ -130,6 +141,8 @@ def _sort(
     stable: bool | None = None,
 ) -> tuple[Any, Any]:
     """Values and indices; equal ones keep their order, as ``ties`` asks of all engines."""
+    import jax.numpy as jnp
+
     del stable
     if not x.ndim:
         return x, jnp.zeros((), jnp.int64)
@@ -139,11 +152,15 @@ def _sort(
 
 def _alike(x: Any, y: Any) -> list[Any]:
     """Both as arrays of one dtype and shape, as ``jax.lax`` wants them."""
+    import jax.numpy as jnp
+
     kind = jnp.result_type(x, y)
     return jnp.broadcast_arrays(jnp.asarray(x, kind), jnp.asarray(y, kind))
 
 
 def _fmod(x: Any, y: Any) -> Any:
+    from jax import lax
+
     return lax.rem(*_alike(x, y))
 
 
@@ -151,6 +168,9 @@ def _truncating(function: Callable[..., Any]) -> Callable[..., Any]:
     """Integers divided towards zero as integers: torchax's floats have not all of them."""
 
     def divided(x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
+        import jax.numpy as jnp
+        from jax import lax
+
         if rounding_mode == "trunc" and jnp.issubdtype(jnp.result_type(x, y), jnp.integer):
             return lax.div(*_alike(x, y))
         return function(x, y, rounding_mode=rounding_mode)
@@ -162,6 +182,8 @@ def _in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
     """Half precision computed in float32, as torch does; the result is converted to what it was."""
 
     def computed(x: Any, *rest: Any) -> Any:
+        import jax.numpy as jnp
+
         wide = jnp.promote_types(x.dtype, jnp.float32)
         return function(*(v.astype(wide) if hasattr(v, "astype") else v for v in (x, *rest)))
 

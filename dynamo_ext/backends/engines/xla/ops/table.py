@@ -17,10 +17,12 @@ from typing import Any
 
 import torch
 
+from dynamo_ext.backends.engines.xla.ops import attention, indexing, overrides
 from dynamo_ext.backends.support.single_op import operator_name
 from dynamo_ext.backends.torch_private import decompositions as decompositions_private
 from dynamo_ext.numerics import rng_state
 
+_OWN = indexing.OWN | overrides.OWN | attention.OWN
 _LOADING = threading.Lock()
 
 DECOMPOSED = (
@@ -88,22 +90,12 @@ def lowering(op: Any) -> Callable[..., Any] | None:
     It takes what the operator takes: ``jax.Array`` for tensors, all else as torch has it.
     """
     name = operator_name(op)
-    own, guards = _ours()
-    if name in own:
-        return own[name]
+    if name in _OWN:
+        return _OWN[name]
     found = _torchax_table()
     function = found.get(op) or found.get(getattr(op, "overloadpacket", None))
-    guard = guards.get(name)
+    guard = overrides.GUARDS.get(name)
     return guard(function) if guard and function else function
-
-
-@functools.cache
-def _ours() -> tuple[dict[str, Callable[..., Any]], dict[str, Callable[..., Any]]]:
-    """Our own functions, and what is put around some of torchax's, by the operator's name."""
-    import_jax()
-    from dynamo_ext.backends.engines.xla.ops import attention, indexing, overrides
-
-    return indexing.OWN | overrides.OWN | attention.OWN, overrides.GUARDS
 
 
 @functools.cache
@@ -140,7 +132,8 @@ def _without_side_effects() -> Iterator[None]:
     amp = types.ModuleType("torchax.amp")
     hollow.amp = amp  # type: ignore[attr-defined]
     sys.modules.update({"torchax": hollow, "torchax.amp": amp})
-    before = logging.root.manager.disable
+    root = logging.getLogger()
+    before = root.manager.disable
     logging.disable(logging.WARNING)
     gone = [name for name in _GONE if not hasattr(torch.ops.aten, name)]
     for name in gone:
