@@ -1,4 +1,4 @@
-"""What every test shares: a torch that starts clean, and no network."""
+"""What every test shares: no network, and a notebook for those that ask for one."""
 
 from __future__ import annotations
 
@@ -103,6 +103,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _older_objects_frozen():
     with older_objects_frozen():
         yield
+
+
+@pytest.fixture
+def cells(request):
+    """A notebook in which the test file's ``NOTEBOOK`` has run, after ``import torch``."""
+    from tests.capture.live import live
+
+    with live(getattr(request.module, "NOTEBOOK", "x = torch.arange(3.)")) as found:
+        yield found
+
+
+@pytest.fixture
+def compiles():
+    """Every compile that Dynamo starts meanwhile, by its id."""
+    from tests.capture.live import counting_compiles
+
+    with counting_compiles() as started:
+        yield started
 
 
 @pytest.fixture(scope="module")

@@ -44,10 +44,6 @@ def test_json_and_back(report: Report) -> None:
     assert Report.from_dict(json.loads(text)) == report
 
 
-def test_plain_dict_and_back(report: Report) -> None:
-    assert Report.from_dict(report.to_dict()) == report
-
-
 def test_a_report_is_hashable_and_frozen(report: Report) -> None:
     assert hash(report) == hash(Report.from_dict(report.to_dict()))
     with pytest.raises(dataclasses.FrozenInstanceError):

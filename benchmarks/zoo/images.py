@@ -24,6 +24,16 @@ def _built(family: str, size: int, **config: Any) -> Built:
     return Built(_module(family, config), (_image(size),), {})
 
 
+def _plain(name: str, family: str, source: str, tiny: dict[str, Any], **config: Any) -> Model:
+    """A model that is pretrained with a usual configuration, but for ``config``."""
+    return Model(
+        name,
+        f"transformers.{family}Model, {source}",
+        lambda: _built(family, 224, **config),
+        lambda: _built(family, 32, **tiny),
+    )
+
+
 def _settled(family: str, size: int, **config: Any) -> Built:
     """With statistics for batch normalisation."""
     image = _image(size)
@@ -119,36 +129,11 @@ MODELS = (
         lambda: _convnext(224),
         lambda: _convnext(32, hidden_sizes=[8, 16], depths=[1, 2], num_stages=2),
     ),
-    Model(
-        "ViT",
-        "transformers.ViTModel, google/vit-base-patch16-224",
-        lambda: _built("ViT", 224),
-        lambda: _built("ViT", 32, **_TINY_VIT),
-    ),
-    Model(
-        "DeiT",
-        "transformers.DeiTModel, facebook/deit-small-distilled-patch16-224",
-        lambda: _built("DeiT", 224, **_DEIT),
-        lambda: _built("DeiT", 32, **_TINY_VIT),
-    ),
-    Model(
-        "Swin",
-        "transformers.SwinModel, microsoft/swin-tiny-patch4-window7-224",
-        lambda: _built("Swin", 224),
-        lambda: _built("Swin", 32, **_TINY_SWIN),
-    ),
-    Model(
-        "SegFormer",
-        "transformers.SegformerModel, nvidia/mit-b0 at 224",
-        lambda: _built("Segformer", 224),
-        lambda: _built("Segformer", 32, **_TINY_SEGFORMER),
-    ),
-    Model(
-        "CLIP",
-        "transformers.CLIPVisionModel, openai/clip-vit-base-patch32",
-        lambda: _built("CLIPVision", 224),
-        lambda: _built("CLIPVision", 32, **_TINY_VIT),
-    ),
+    _plain("ViT", "ViT", "google/vit-base-patch16-224", _TINY_VIT),
+    _plain("DeiT", "DeiT", "facebook/deit-small-distilled-patch16-224", _TINY_VIT, **_DEIT),
+    _plain("Swin", "Swin", "microsoft/swin-tiny-patch4-window7-224", _TINY_SWIN),
+    _plain("SegFormer", "Segformer", "nvidia/mit-b0 at 224", _TINY_SEGFORMER),
+    _plain("CLIP", "CLIPVision", "openai/clip-vit-base-patch32", _TINY_VIT),
     Model(
         "EfficientNet",
         "transformers.EfficientNetModel, google/efficientnet-b0 at 224",

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.capture.conftest import _fresh, cells, compiles
+from tests.capture.conftest import _fresh
 
-__all__ = ["_fresh", "cells", "compiles"]
+__all__ = ["_fresh"]

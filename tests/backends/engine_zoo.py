@@ -92,6 +92,52 @@ def gives_what_eager_gives(
     assert set(harness.stages) <= {"unsupported"}
 
 
+def takes_whole(harness: Any, compiler: Any, case: tuple[Any, tuple[Any, ...]]) -> None:
+    """Compile a case of a zoo: each of its operations is in the engine."""
+    fn, args = case
+    with torch.no_grad():
+        harness.compile(fn, compiler)(*args)
+    assert harness.engines == {compiler.backend.name: harness.journal.normalised}
+
+
+def follows_its_weights(harness: Any, compiler: Any, make: Any, draw: Any) -> None:
+    """Compile a model: it is in the engine as one part, also after its weights were changed."""
+    model = make().eval()
+    compiled = harness.compile(model, compiler)
+    with torch.no_grad():
+        for calls in (3, 2):
+            for _ in range(calls):
+                x = draw()
+                same(compiled(x), model(x))
+            for parameter in model.parameters():
+                parameter.mul_(1.5)
+    assert set(harness.engines) == {compiler.backend.name}
+    assert not harness.stages
+
+
+def has_eagers_gradients(
+    harness: Any, compiler: Any, models: tuple[nn.Module, nn.Module], draw: Any, rtol: float = 1e-3
+) -> None:
+    """Train a model and its twin; only what an engine refuses may have stayed in eager."""
+    model, twin = models
+    twin.load_state_dict(model.state_dict())
+    compiled = harness.compile(model, compiler)
+    for seed in range(2):
+        x = draw()
+        for each in (compiled, twin):
+            torch.manual_seed(seed)
+            each(x).square().mean().backward()
+        for mine, theirs in zip(model.parameters(), twin.parameters(), strict=True):
+            torch.testing.assert_close(mine.grad, theirs.grad, rtol=rtol, atol=rtol / 100)
+    for mine, theirs in zip(model.buffers(), twin.buffers(), strict=True):
+        torch.testing.assert_close(mine, theirs)
+    assert set(harness.stages) <= {"unsupported"}
+
+
+def square(x: torch.Tensor) -> tuple[torch.Tensor]:
+    return (torch.ops.aten.mul.Tensor(x, x),)
+
+
 def lowered(engine: str, fn: Any, example: torch.Tensor) -> Any:
     """What an engine makes of a function whose values are all like an example."""
     graph = torch.fx.symbolic_trace(fn)
@@ -108,7 +154,7 @@ def node_of(op: Any, value: torch.Tensor, *rest: Any) -> torch.fx.Node:
     y = graph.call_function(op, (x, *rest))
     y.meta["val"] = op(value, *rest) if value.device.type == "cpu" else value
     if isinstance(y.meta["val"], tuple):
-        graph.call_function(operator.getitem, (y, 0))
+        graph.call_function(operator.getitem, (y, 0)).meta["val"] = y.meta["val"][0]
     return y
 
 

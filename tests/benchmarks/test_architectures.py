@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -43,29 +41,3 @@ def test_a_wrong_step_is_found(monkeypatch, step):
     monkeypatch.setattr(run, "results", off)
     row = measure(made, "eager")
     assert (row.status, row.step) == ("wrong", step)
-
-
-FORKED = """
-import os, time
-from benchmarks.architectures.forked import answer
-from benchmarks.workers import Bounds
-
-bounds = Bounds(20.0, 64.0)
-print(answer(lambda: {"a": "x" * 100_000}, bounds) == {"a": "x" * 100_000})
-print(answer(lambda: {"a": 1 / 0}, bounds))
-print(answer(os.abort, bounds))
-print(answer(lambda: time.sleep(60), Bounds(0.2, 64.0)))
-"""
-
-
-def test_a_forked_process_costs_one_answer():
-    # Not of this process, which may have threads.
-    done = subprocess.run(
-        [sys.executable, "-c", FORKED], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.splitlines() == [
-        "True",
-        "ZeroDivisionError: division by zero",
-        "The process was ended by SIGABRT.",
-        "It had no result after 0 s.",
-    ]

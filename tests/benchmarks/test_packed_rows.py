@@ -2,30 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-
 from benchmarks import machine, packed_rows
 from benchmarks.zoo.form import Form
-
-
-def test_rows_are_found_again_by_their_keys(tmp_path):
-    path = tmp_path / "rows.jsonl.gz"
-    rows = packed_rows.PackedRows(path, ("engine", "seed"))
-    rows.head["machine"] = "Measured with: x."
-    rows.add({"engine": "b", "seed": 1, "status": "right"})
-    rows.add({"engine": "a", "seed": 2, "status": "wrong"})
-    rows.add({"engine": "a", "seed": 2, "status": "right"})
-    rows.save()
-    again = packed_rows.PackedRows(path, ("engine", "seed"))
-    assert again.head["machine"] == "Measured with: x."
-    assert ("a", 2) in again
-    assert ("a", 1) not in again
-    assert [row["engine"] for row in again.all()] == ["a", "b"]
-    first = path.read_bytes()
-    again.save()
-    assert path.read_bytes() == first
-    assert len(gzip.decompress(first).splitlines()) == 3
-    assert not list(tmp_path.glob("*.part"))
 
 
 def test_files_of_other_machines_are_of_the_same_part_and_form(monkeypatch, tmp_path):

@@ -29,6 +29,11 @@ def made(body, returned="y", call="x = numbers(0, 6, torch.float32).view(2, 3)")
     return Program(0, ("x",), tuple(body), (returned,), ((call,), (call,)))
 
 
+def looked_at(body):
+    ready = made([body]).ready()
+    return judge.seen(ready.function, ready.calls[0]())
+
+
 @pytest.fixture(autouse=True)
 def quiet():
     logging.disable(logging.CRITICAL)
@@ -57,19 +62,8 @@ def test_programs_do_what_they_do_in_eager(engine):
         assert row.status in ("right", "torch", "unsure"), f"{row.kind}: {row.reason}\n{shown}"
 
 
-def test_programs_have_what_goes_wrong_in_compilers():
-    texts = [program(seed).text() for seed in range(60)]
-    for part in (".requires_grad_()", "x1 = m0.as_strided", "torch.bfloat16", "torch.bool", "n = "):
-        assert any(part in text for text in texts), part
-    for part in (".mul_(", ".unbind(", "if ", ".shape[0]"):
-        assert any(part in text for text in texts), part
-
-
 def test_products_in_sequence_are_drawn_and_right():
     assert sequences.program(11) == sequences.program(11)
-    texts = [sequences.program(seed)[0].text() for seed in range(40)]
-    for part in (".requires_grad_()", "True)", "call_1", "torch.nn.Tanh()", "t = numbers("):
-        assert any(part in text for text in texts), part
     made, threads = sequences.program(7)
     assert threads in (1, 2)
     assert check(made, "aot_eager").status == "right"
@@ -85,20 +79,12 @@ WRONG = {
 
 @pytest.mark.parametrize("kind", WRONG)
 def test_each_difference_has_its_kind(kind):
-    def looked_at(body):
-        ready = made([body]).ready()
-        return judge.seen(ready.function, ready.calls[0]())
-
     eager = looked_at("y = x * 2")
     assert judge.difference(looked_at("y = x * 2"), eager, None) == ("", "")
     assert judge.difference(looked_at(WRONG[kind]), eager, None)[0] == kind
 
 
 def test_a_view_that_became_a_copy_is_wrong():
-    def looked_at(body):
-        ready = made([body]).ready()
-        return judge.seen(ready.function, ready.calls[0]())
-
     view, copy = looked_at("y = x.mT"), looked_at("y = x.mT.clone()")
     assert judge.difference(copy, view, None)[0] == "sharing"
     assert judge.difference(looked_at("y = x.T"), view, None) == ("", "")
@@ -107,10 +93,6 @@ def test_a_view_that_became_a_copy_is_wrong():
 
 
 def test_an_exception_must_be_of_its_kind():
-    def looked_at(body):
-        ready = made([body]).ready()
-        return judge.seen(ready.function, ready.calls[0]())
-
     eager = looked_at("y = x[7]")
     assert judge.difference(looked_at("y = x.missing"), eager, None)[0] == "exception"
     assert judge.difference(looked_at("y = x"), eager, None)[0] == "does not raise"

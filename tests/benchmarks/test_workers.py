@@ -89,10 +89,6 @@ def test_what_grows_is_ended(run: Any) -> None:
     assert (item, end.reason, end.late) == ("a", "It used more than 1 GiB of memory.", False)
 
 
-def test_items_that_are_done_are_left_out(run: Any) -> None:
-    assert list(run("pass", "ab", done=["a"])) == [("b", {"said": "b!"})]
-
-
 def test_what_cannot_be_started_is_an_error() -> None:
     with pytest.raises(workers.WorkerError, match="no_such_part"):
         list(workers.rows("no_such_part", [], Bounds(60)))

@@ -1,4 +1,4 @@
-"""What the tests of capture share: a notebook, and a Dynamo that starts clean."""
+"""Each test of capture begins with a Dynamo that starts clean, and leaves it so."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 import torch
-
-from tests.capture.live import Live, counting_compiles, live
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,15 +20,3 @@ def _fresh() -> Iterator[None]:
     left = torch._C._dynamo.eval_frame.get_eval_frame_callback()
     torch._C._dynamo.eval_frame.set_eval_frame(None)
     assert left is None, "a frame callback was left installed"
-
-
-@pytest.fixture
-def cells() -> Iterator[Live]:
-    with live("x = torch.arange(3.)") as found:
-        yield found
-
-
-@pytest.fixture
-def compiles() -> Iterator[list[str]]:
-    with counting_compiles() as started:
-        yield started

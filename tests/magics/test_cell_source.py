@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 import dynamo_ext
-from tests.capture.live import Live, live
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-@pytest.fixture
-def cells() -> Iterator[Live]:
-    with live("x = torch.arange(3.)") as found:
-        yield found
+from tests.capture.live import Live
 
 
 @pytest.mark.parametrize(

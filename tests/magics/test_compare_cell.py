@@ -11,13 +11,12 @@ import torch
 
 from dynamo_ext.api.compare import ComparisonResult
 from dynamo_ext.backends import registry
-from tests.capture.live import Live, live
+from tests.capture.live import Live
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
-SETUP = """
+NOTEBOOK = """
 import random, numpy as np
 torch.manual_seed(0)
 net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))
@@ -30,12 +29,6 @@ def f(v):
     return v * scale
 """
 QUIET = "-n 6 --quiet -o r"
-
-
-@pytest.fixture
-def cells() -> Iterator[Live]:
-    with live(SETUP) as found:
-        yield found
 
 
 def names(cells: Live) -> dict[str, int]:

@@ -8,14 +8,12 @@ import pytest
 import torch
 
 import dynamo_ext
-from tests.capture.live import counting_compiles, live
+from tests.capture.live import counting_compiles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.capture.live import Live
 
-SETUP = """
+NOTEBOOK = """
 import torch, numpy as np
 def f(x):
     y = x.sin()
@@ -34,14 +32,6 @@ BEFORE = {
     "sizes and numbers that change": "%%dynamo -b eager\nfor i in range(3): y = f(torch.randn(5 + i))",
     "torch.compile": "g = torch.compile(f, backend='eager')\nfor i in range(3): g(torch.randn(5 + i))",
 }
-
-
-@pytest.fixture
-def cells() -> Iterator[Live]:
-    torch._dynamo.reset()
-    with live(SETUP) as found:
-        yield found
-    torch._dynamo.reset()
 
 
 def explained(cells: Live) -> Any:

@@ -5,22 +5,23 @@ from __future__ import annotations
 import gc
 import weakref
 from collections import Counter
-from typing import TYPE_CHECKING
 
 import pytest
 import torch
 
 from benchmarks.backends import BACKENDS
 from dynamo_ext.backends import registry
-from tests.capture.live import Live, live
+from tests.capture.live import Live
 from tests.crosses import crossed
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-MODEL = "class Net(nn.Sequential):\n    pass\ndef make():\n    return Net({})".format(
-    ", ".join(["nn.Linear(8, 8), nn.GELU()"] * 3)
-)
+NOTEBOOK = f"""
+from torch import nn
+class Net(nn.Sequential):
+    pass
+def make():
+    return Net({", ".join(["nn.Linear(8, 8), nn.GELU()"] * 3)})
+x = torch.ones(2, 8)
+"""
 USES = (
     "with torch.no_grad():\n    for _ in range(3):\n        y = model(x) * {0}\n"
     "step = torch.optim.SGD(model.parameters(), lr=0.1)\n"
@@ -36,12 +37,6 @@ CHANGES = ("edited", "run anew")
 
 
 pytestmark = pytest.mark.usefixtures("older_objects_frozen")
-
-
-@pytest.fixture
-def cells() -> Iterator[Live]:
-    with live("from torch import nn", MODEL, "x = torch.ones(2, 8)") as found:
-        yield found
 
 
 def kept() -> Counter[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-from typing import TYPE_CHECKING
 
 import psutil
 import pytest
@@ -12,10 +11,7 @@ import torch
 
 import dynamo_ext
 from dynamo_ext.analysis.advice import advise
-from tests.capture.live import Live, counting_compiles, live
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.capture.live import Live, live
 
 CELL = (
     "y = x + 1\nfor i in range(2):\n    y = y * 2\nprint('a break')\n"
@@ -26,16 +22,7 @@ CELL = (
 pytestmark = pytest.mark.usefixtures("older_objects_frozen")
 
 
-@pytest.fixture
-def cells() -> Iterator[Live]:
-    with live("x = torch.arange(3.)", "model = torch.nn.Linear(3, 3)") as found:
-        yield found
-
-
-@pytest.fixture
-def compiles() -> Iterator[list[str]]:
-    with counting_compiles() as started:
-        yield started
+NOTEBOOK = "x = torch.arange(3.)\nmodel = torch.nn.Linear(3, 3)"
 
 
 def test_two_hundred_runs_compile_once(cells: Live, compiles: list[str]) -> None:

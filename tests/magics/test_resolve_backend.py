@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
@@ -15,22 +15,15 @@ from dynamo_ext.errors import (
     UnknownBackendError,
 )
 from dynamo_ext.magics.resolve_backend import choose
-from tests.capture.live import Live, live
+from tests.capture.live import Live
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-@pytest.fixture
-def cells() -> Iterator[Live]:
-    with live(
-        "x = torch.arange(3.)",
-        "seen = []",
-        "def my_compiler(gm, example_inputs):",
-        "    seen.append((type(gm).__name__, len(example_inputs)))",
-        "    return gm.forward",
-    ) as found:
-        yield found
+NOTEBOOK = """
+x = torch.arange(3.)
+seen = []
+def my_compiler(gm, example_inputs):
+    seen.append((type(gm).__name__, len(example_inputs)))
+    return gm.forward
+"""
 
 
 def pick(text: str, names: dict[str, Any] | None = None, **kwargs: Any) -> Any:

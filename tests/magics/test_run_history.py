@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 import dynamo_ext
 from dynamo_ext.magics.run_history import MOST, PastRuns
-from tests.capture.live import Live, live
+from tests.capture.live import Live
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-SETUP = """
+NOTEBOOK = """
 x = torch.arange(3.)
 def f(x):
     y = x * 2
@@ -21,12 +16,6 @@ def f(x):
         y = y + 1
     return y * 3
 """
-
-
-@pytest.fixture
-def cells() -> Iterator[Live]:
-    with live(SETUP) as found:
-        yield found
 
 
 def shown(ran: object) -> str:

@@ -21,15 +21,9 @@ from tests.capture.live import Live, counting_compiles, live
 from tests.magics.shell import interruptible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture
-def cells() -> Iterator[Live]:
-    with live("x = torch.arange(3.)") as found:
-        yield found
 
 
 def test_the_first_report_has_what_loading_took(cells: Live) -> None:

@@ -19,10 +19,14 @@ from tests.backends.engine_zoo import (
     MODELS,
     ZOO,
     Recurrent,
+    follows_its_weights,
     gives_what_eager_gives,
+    has_eagers_gradients,
+    lowered,
     mlp,
     node_of,
     same,
+    square,
 )
 from tests.backends.own_process import silent
 from tests.crosses import crossed
@@ -121,19 +125,7 @@ def test_models_run_in_one_part_and_follow_their_weights(
     harness: Harness, engine: str, name: str
 ) -> None:
     make, shape = MODELS[name]
-    model = make().eval()
-    compiled = harness.compile(model, compiler(engine))
-    with torch.no_grad():
-        for _ in range(3):
-            x = torch.randn(shape)
-            same(compiled(x), model(x))
-        for parameter in model.parameters():
-            parameter.mul_(1.5)
-        for _ in range(2):
-            x = torch.randn(shape)
-            same(compiled(x), model(x))
-    assert set(harness.engines) == {engine}
-    assert not harness.stages
+    follows_its_weights(harness, compiler(engine), make, lambda: torch.randn(shape))
 
 
 @pytest.mark.parametrize(
@@ -146,18 +138,8 @@ def test_models_run_in_one_part_and_follow_their_weights(
 )
 def test_gradients(harness: Harness, engine: str, name: str, train: Any) -> None:
     make, shape = MODELS[name]
-    model, twin = make().train(train), make().train(train)
-    twin.load_state_dict(model.state_dict())
-    compiled = harness.compile(model, compiler(engine))
-    for _ in range(2):
-        x = torch.randn(shape)
-        for each in (compiled, twin):
-            each(x).square().mean().backward()
-        for mine, theirs in zip(model.parameters(), twin.parameters(), strict=True):
-            torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-3, atol=1e-5)
-    for mine, theirs in zip(model.buffers(), twin.buffers(), strict=True):
-        torch.testing.assert_close(mine, theirs)
-    assert set(harness.stages) <= {"unsupported"}
+    models = make().train(train), make().train(train)
+    has_eagers_gradients(harness, compiler(engine), models, lambda: torch.randn(shape))
     assert harness.engines[engine]
 
 
@@ -272,6 +254,62 @@ def test_an_operation_is_tried_once(
     assert backend.supports(node).supported
 
 
+ATEN = torch.ops.aten
+COMPLEX = torch.randn(3) * 1j
+REFUSED: list[tuple[str, Any, torch.Tensor, tuple[Any, ...], str]] = [
+    ("onnxrt", ATEN.sin.default, COMPLEX, (), "ONNX Runtime takes no complex64 tensors."),
+    ("openvino", ATEN.sin.default, COMPLEX, (), "not compute complex64"),
+    ("openvino", ATEN.sin.default, torch.randn(3).double(), (), "not compute float64"),
+    ("openvino", ATEN.mul.Tensor, torch.arange(3), (3,), "not compute int64"),
+    ("openvino", ATEN.as_strided.default, torch.randn(4), ((2,), (2,)), "memory"),
+    ("openvino", ATEN.sign.default, torch.randn(3), (), "NaN values"),
+    ("openvino", ATEN.frac.default, torch.randn(3), (), "frac"),
+    ("tvm", ATEN.sin.default, COMPLEX, (), "not given complex64"),
+    ("tvm", ATEN.sin.default, torch.randn(3).bfloat16(), (), "not given bfloat16"),
+    ("tvm", ATEN.sin.default, torch.randn(0), (), "without elements"),
+    ("tvm", ATEN.frac.default, torch.randn(3), (), "frac"),
+    ("xla", ATEN.sin.default, COMPLEX, (), "complex64"),
+    ("xla", ATEN.as_strided.default, torch.randn(4), ((2,), (2,)), "memory"),
+    ("xla", ATEN.linalg_inv_ex.default, torch.eye(3), (), "raise"),
+    ("xla", ATEN.sin.default, torch.empty(3, device="meta"), (), "meta devices"),
+    ("xla", ATEN.special_airy_ai.default, torch.randn(3), (), "no lowering"),
+    ("onnx2tf", ATEN.sin.default, COMPLEX, (), "No complex64"),
+    ("onnx2tf", ATEN.sign.default, torch.randn(3), (), "NaN values"),
+    ("onnx2tf", ATEN.topk.default, torch.randn(3, 7), (2,), "TopK is not converted"),
+    (
+        "onnx2tf", ATEN.reflection_pad1d.default, torch.randn(1, 1, 5), ([1, 1],),
+        "Pad with mode reflect is not converted to TensorFlow",
+    ),
+    (
+        "onnx2tf", ATEN.max_pool2d_with_indices.default, torch.randn(1, 1, 8, 8),
+        ([3, 3], [2, 2], [1, 1], [1, 1], True), "ceil_mode 1",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("engine", "op", "value", "rest", "reason"),
+    REFUSED,
+    ids=[f"{engine}-{reason}" for engine, *_, reason in REFUSED],
+)
+def test_what_an_engine_refuses_and_why(
+    engine: str, op: Any, value: torch.Tensor, rest: tuple[Any, ...], reason: str
+) -> None:
+    needs_backend(engine)
+    answer = registry.get(engine).supports(node_of(op, value, *rest))
+    assert not answer
+    assert reason in answer.reason
+
+
+@pytest.mark.parametrize("engine", ["onnxrt", "openvino", "onnx2tf"])
+def test_weights_are_inputs_where_they_are_not_to_be_frozen(harness: Harness, engine: str) -> None:
+    model, x = mlp(), torch.randn(2, 8)
+    with torch.no_grad():
+        same(harness.compile(model, compiler(engine, freeze="false"))(x), model(x))
+    (partition,) = harness.journal.partitions.values()
+    assert partition.frozen == 0
+
+
 @pytest.mark.parametrize("engine", [name for name in ENGINES if registry.get(name).packages])
 def test_a_package_that_is_missing_is_named(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
@@ -359,12 +397,8 @@ def test_a_scale_by_a_symbolic_size_is_tried_as_the_number_it_was(
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_threads_share_an_engine(engine: str) -> None:
-    found = compiler(engine)
-    graph = torch.fx.symbolic_trace(lambda x: (torch.ops.aten.mul.Tensor(x, x),))
-    example = torch.randn(64)
-    for node in graph.graph.nodes:
-        node.meta["val"] = example
-    run = found.backend.lower(graph, [example], found.options)
+    needs_backend(engine)
+    run = lowered(engine, square, torch.randn(64))
     wrong = []
 
     def work(number: int) -> None:

@@ -1,7 +1,7 @@
 """Nothing is copied between torch and an engine: outputs are all that a call allocates.
 
-``test_onnxrt`` and ``test_openvino`` look at the addresses that are lent; here torch's profiler
-counts the bytes of whole calls, through Dynamo and AOTAutograd and back.
+The engines' own tests look at the addresses that are lent; here torch's profiler counts the bytes of
+whole calls, through Dynamo and AOTAutograd and back.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ import pytest
 import torch
 from torch import nn
 
+from benchmarks.backends import ENGINES
 from dynamo_ext.backends import registry
+from tests.backends.engine_zoo import lowered, square
+from tests.needs import needs_backend
 
 SIZE = 1 << 18
-ENGINES = ["ts", "onnxrt", "openvino"]
+LENDING = ["ts", "onnxrt", "openvino"]
 
 
 def allocated(call: Any) -> int:
@@ -50,25 +53,19 @@ def warm(harness: Any, function: Any, name: str, *args: torch.Tensor) -> Any:
     return compiled
 
 
-@pytest.mark.parametrize("name", ENGINES)
-def test_a_call_copies_nothing(harness: Any, name: str) -> None:
+@pytest.mark.parametrize("name", LENDING)
+def test_a_call_copies_nothing_and_allocates_the_output_alone(harness: Any, name: str) -> None:
     x = torch.randn(SIZE)
     compiled = warm(harness, double, name, x)
     assert copies(lambda: compiled(x)) == []
     torch.testing.assert_close(compiled(x), x * 2)
-
-
-@pytest.mark.parametrize("name", ENGINES)
-def test_torch_allocates_no_more_than_the_output(harness: Any, name: str) -> None:
-    x = torch.randn(SIZE)
-    compiled = warm(harness, double, name, x)
     assert allocated(lambda: double(x)) == SIZE * 4
     # ONNX Runtime allocates its outputs itself, and lends them to torch.
     wanted = 0 if name == "onnxrt" else SIZE * 4
     assert allocated(lambda: compiled(x)) == wanted
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", LENDING)
 def test_frozen_weights_are_not_copied_at_a_call(harness: Any, name: str) -> None:
     model = nn.Linear(512, 512).eval()
     x = torch.randn(4, 512)
@@ -79,7 +76,7 @@ def test_frozen_weights_are_not_copied_at_a_call(harness: Any, name: str) -> Non
         assert allocated(lambda: compiled(x)) < model.weight.nbytes
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", LENDING)
 def test_an_input_that_is_not_row_major_is_the_exception(harness: Any, name: str) -> None:
     x = torch.randn(512, 512).t()
     compiled = warm(harness, double, name, x)
@@ -89,12 +86,15 @@ def test_an_input_that_is_not_row_major_is_the_exception(harness: Any, name: str
         assert copies(lambda: compiled(x)) == []
 
 
+@pytest.mark.parametrize("size", [32, SIZE])
 @pytest.mark.parametrize("name", ENGINES)
-def test_outputs_are_the_callers(harness: Any, name: str) -> None:
-    x = torch.randn(SIZE)
-    compiled = warm(harness, double, name, x)
-    results = [compiled(x) for _ in range(4)]
+def test_outputs_are_the_callers(name: str, size: int) -> None:
+    needs_backend(name)
+    x = torch.randn(size)
+    run = lowered(name, square, x)
+    results = [run(x)[0] for _ in range(4)]
     assert len({result.data_ptr() for result in results}) == 4
+    run(torch.zeros(size))
     results[0].zero_()
     for result in results[1:]:
-        torch.testing.assert_close(result, x * 2)
+        torch.testing.assert_close(result, x * x)

@@ -245,27 +245,21 @@ def test_parts_too_small_stay_in_eager(harness: Any, scripted: Any) -> None:
     assert set(reasons.values()) == {False}
 
 
-def test_training_is_right_when_every_second_engine_fails(harness: Any, scripted: Any) -> None:
+@pytest.mark.parametrize(
+    ("fails", "stage"),
+    [
+        ({"lower_error": lambda n: RuntimeError("odd") if n % 2 else None}, "lower"),
+        ({"lower_error": lambda n: StayEager("Forward only.") if n else None}, "unsupported"),
+        ({"run_error": lambda run: RuntimeError("back") if run % 2 == 0 else None}, "run"),
+        ({"change": lambda o: [v * 1.5 for v in o]}, "verify"),
+    ],
+)
+def test_training_is_right_where_a_pass_is_eagers(
+    harness: Any, scripted: Any, fails: dict[str, Any], stage: str
+) -> None:
     model, twin = mlp(), mlp()
     twin.load_state_dict(model.state_dict())
-    scripted.lower_error = lambda n: RuntimeError("odd") if n % 2 else None
-    compiled = harness.compile(model, scripted)
-    for _ in range(2):
-        compiled(X).square().sum().backward()
-        twin(X).square().sum().backward()
-    for a, b in zip(model.parameters(), twin.parameters(), strict=True):
-        torch.testing.assert_close(a.grad, b.grad)
-    assert "lower" in harness.stages
-
-
-@pytest.mark.parametrize("stage", ["run", "verify"])
-def test_backward_failing_at_run_time(harness: Any, scripted: Any, stage: str) -> None:
-    model, twin = mlp(), mlp()
-    twin.load_state_dict(model.state_dict())
-    if stage == "run":
-        scripted.run_error = lambda run: RuntimeError("back") if run % 2 == 0 else None
-    else:
-        scripted.change = lambda o: [v * 1.5 for v in o]
+    vars(scripted).update(fails)
     compiled = harness.compile(model, scripted)
     for _ in range(4):
         compiled(X).square().sum().backward()
@@ -384,18 +378,6 @@ def test_a_backend_may_leave_a_part_in_eager(harness: Any, scripted: Any, reason
     assert fallback.message == (reason or "The backend leaves it to eager.")
     assert harness.engines == {"eager": 5}
     assert len(scripted.lowered) == 1
-
-
-def test_a_backward_pass_may_stay_in_eager(harness: Any, scripted: Any) -> None:
-    model, twin = mlp(), mlp()
-    twin.load_state_dict(model.state_dict())
-    scripted.lower_error = lambda n: StayEager("Forward only.") if n else None
-    compiled = harness.compile(model, scripted)
-    for each in (compiled, twin):
-        each(X).square().sum().backward()
-    for a, b in zip(model.parameters(), twin.parameters(), strict=True):
-        torch.testing.assert_close(a.grad, b.grad)
-    assert harness.stages == ["unsupported"]
 
 
 def test_no_grad_inside_the_captured_code_means_inference(harness: Any) -> None:

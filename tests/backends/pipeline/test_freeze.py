@@ -23,6 +23,10 @@ def model() -> nn.Module:
     return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2)).eval()
 
 
+def call(m: nn.Module, x: torch.Tensor) -> torch.Tensor:
+    return m(x)
+
+
 def add(m: nn.Module) -> None:
     with torch.no_grad():
         m[0].weight.add_(0.5)
@@ -148,9 +152,6 @@ def test_an_instance_that_is_trained_takes_its_weights_as_inputs_and_the_other_d
 ) -> None:
     first, second = model(), model()
 
-    def call(m: nn.Module, x: torch.Tensor) -> torch.Tensor:
-        return m(x)
-
     compiled = harness.compile(call, scripted)
     with torch.no_grad():
         for _ in range(2):
@@ -164,9 +165,6 @@ def test_an_instance_that_is_trained_takes_its_weights_as_inputs_and_the_other_d
 
 def test_instances_on_two_threads_keep_their_own_weights(harness: Any, scripted: Any) -> None:
     instances = [model(), model()]
-
-    def call(m: nn.Module, x: torch.Tensor) -> torch.Tensor:
-        return m(x)
 
     compiled = harness.compile(call, scripted)
     wrong = []
@@ -196,9 +194,6 @@ def test_instances_on_two_threads_keep_their_own_weights(harness: Any, scripted:
 def test_of_many_instances_the_later_ones_take_their_weights_as_inputs(
     harness: Any, scripted: Any
 ) -> None:
-    def call(m: nn.Module, x: torch.Tensor) -> torch.Tensor:
-        return m(x)
-
     compiled = harness.compile(call, scripted)
     instances = [model() for _ in range(MOST_SETS + 3)]
     with torch.no_grad():
@@ -213,9 +208,6 @@ def test_of_many_instances_the_later_ones_take_their_weights_as_inputs(
 @pytest.mark.usefixtures("older_objects_frozen")
 def test_engines_go_with_the_models_whose_weights_they_have(harness: Any, scripted: Any) -> None:
     """As in a notebook, whose cell makes a model anew each time that it runs."""
-
-    def call(m: nn.Module, x: torch.Tensor) -> torch.Tensor:
-        return m(x)
 
     compiled = harness.compile(call, scripted)
     times = 2 * MOST_SETS

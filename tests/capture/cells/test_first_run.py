@@ -9,24 +9,19 @@ import torch
 
 from dynamo_ext.magics import workbench
 from dynamo_ext.timing import first_run
-from tests.capture.live import Live, live
+from tests.capture.live import Live
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from dynamo_ext.records.report import Report
 
+NOTEBOOK = """
+x = torch.ones(3)
+def f(v):
+    return (v * 3).sin().exp() + 1
+def g(v):
+    return (v * 2).cos().exp() + 1
+"""
 CELL = "y = f(x)\nprint(float(y.sum()))\nz = g(x) + y"
-
-
-@pytest.fixture
-def cells() -> Iterator[Live]:
-    with live(
-        "x = torch.ones(3)",
-        "def f(v):\n    return (v * 3).sin().exp() + 1",
-        "def g(v):\n    return (v * 2).cos().exp() + 1",
-    ) as found:
-        yield found
 
 
 @pytest.fixture(autouse=True)

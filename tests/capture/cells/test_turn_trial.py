@@ -11,10 +11,10 @@ import torch
 from dynamo_ext.capture.cells import turn_trial
 from dynamo_ext.capture.cells.turn_trial import Trials, TurnTrial, carries_gradients
 from dynamo_ext.timing.first_run import FirstRun, within
-from tests.capture.live import Live, live
+from tests.capture.live import Live
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 MANY = turn_trial._BEFORE + 2 * turn_trial._EACH
 LOOP = f"total = torch.zeros(3)\nfor i in range({3 * MANY}):\n    total = total + x * i"
@@ -117,10 +117,7 @@ def _as_function(body: str) -> Any:
     return namespace["turn"].__code__
 
 
-@pytest.fixture
-def cells() -> Iterator[Live]:
-    with live("x = torch.ones(3)") as found:
-        yield found
+NOTEBOOK = "x = torch.ones(3)"
 
 
 def test_the_report_says_what_runs_in_python_and_another_kernel_knows(cells: Live) -> None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
-from tests.capture.live import Live, counting_compiles, live
+from tests.capture.live import Live, counting_compiles
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-CLASSES = """
+NOTEBOOK = """
+x = -torch.ones(2)
 class Net(torch.nn.Module):
     def forward(self, x):
         return x.relu()
@@ -37,12 +33,6 @@ def helper(x):
     return net(x) + called(x)
 """
 CELL = "y = torch.stack([net(x), called(x), Called.shifted(x), derived.scaled(x), helper(x)])"
-
-
-@pytest.fixture
-def cells() -> Iterator[Live]:
-    with live("x = -torch.ones(2)", CLASSES) as found:
-        yield found
 
 
 @pytest.mark.parametrize(

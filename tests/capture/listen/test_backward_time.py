@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 
 import dynamo_ext
-from tests.capture.live import live
 
-SETUP = """
-x = torch.ones(3, requires_grad=True)
-"""
+NOTEBOOK = "x = torch.ones(3, requires_grad=True)"
 CELL = "loss = (x.sin() * 2).sum()\nloss.backward()"
-
-
-@pytest.fixture
-def cells():
-    with live(SETUP) as found:
-        yield found
 
 
 def test_a_compiled_backward_pass_is_told_of(cells):

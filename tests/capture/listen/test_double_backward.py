@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 import torch
 
 from dynamo_ext.capture.listen.double_backward import MESSAGE
-from tests.capture.live import Live, live
+from tests.capture.live import Live
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-SETUP = """
+NOTEBOOK = """
+torch.manual_seed(0)
 net = torch.nn.Sequential(
     torch.nn.Linear(4, 8), torch.nn.Softplus(), torch.nn.Linear(8, 2)
 )
@@ -29,12 +25,6 @@ out = net(x)
 (slope,) = torch.autograd.grad(out.sum(), x, create_graph=True)
 ((slope.norm(2, dim=1) - 1) ** 2).mean().backward()
 """
-
-
-@pytest.fixture
-def cells() -> Iterator[Live]:
-    with live("torch.manual_seed(0)", SETUP) as found:
-        yield found
 
 
 @pytest.mark.parametrize("text", [WRITTEN_OUT, "penalty(x).backward()"])

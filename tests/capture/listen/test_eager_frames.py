@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 
 import dynamo_ext
-from tests.capture.live import live
 
-SETUP = """
+NOTEBOOK = """
 x = torch.ones(3, 4)
 def inner(x):
     for step in range(2):
@@ -30,12 +28,6 @@ class Mended(Found):
         h = x.sin() * 2
         return h / (h + 1)
 """
-
-
-@pytest.fixture
-def cells():
-    with live(SETUP) as found:
-        yield found
 
 
 def breaks(cells, text):

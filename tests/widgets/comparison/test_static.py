@@ -29,11 +29,6 @@ def body(made: str) -> str:
     return re.sub(r"<img [^>]*>", "", made)
 
 
-def rows(read):
-    """The candidates' names in the order of the first table."""
-    return [line.split()[0] for line in read]
-
-
 def test_the_answer_names_the_fastest_right_one(compared):
     said = headline(compared["full"])
     assert said.startswith(

@@ -14,7 +14,15 @@ from torch import nn
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.engines.onnx2tf import session
 from tests.backends.engine_zoo import ZOO as COMMON
-from tests.backends.engine_zoo import gives_what_eager_gives, lowered, mlp, node_of, same
+from tests.backends.engine_zoo import (
+    follows_its_weights,
+    gives_what_eager_gives,
+    lowered,
+    mlp,
+    same,
+    square,
+    takes_whole,
+)
 from tests.needs import needs
 
 Harness = Any
@@ -103,30 +111,12 @@ TAKEN = [
 
 @pytest.mark.parametrize("name", TAKEN)
 def test_what_it_should_take_it_takes_whole(harness: Harness, name: str) -> None:
-    fn, args = {**COMMON, **ZOO}[name]
-    with torch.no_grad():
-        harness.compile(fn, onnx2tf())(*args)
-    assert set(harness.engines) == {"onnx2tf"}
-    assert harness.journal.normalised == harness.engines["onnx2tf"]
+    takes_whole(harness, onnx2tf(), {**COMMON, **ZOO}[name])
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_models_run_in_one_part_and_follow_their_weights(harness: Harness, name: str) -> None:
-    make, data = MODELS[name]
-    model, other = make().eval(), make().eval()
-    compiled, second = harness.compile(model, onnx2tf()), harness.compile(other, onnx2tf())
-    with torch.no_grad():
-        for _ in range(2):
-            x = data()
-            same(compiled(x), model(x))
-            same(second(x), other(x))
-        for parameter in model.parameters():
-            parameter.mul_(1.5)
-        for _ in range(2):
-            x = data()
-            same(compiled(x), model(x))
-    assert set(harness.engines) == {"onnx2tf"}
-    assert not harness.stages
+    follows_its_weights(harness, onnx2tf(), *MODELS[name])
 
 
 RAISES: dict[str, tuple[Any, tuple[Any, ...], tuple[Any, ...]]] = {
@@ -162,7 +152,7 @@ def test_where_torch_raises_it_raises(harness: Harness, name: str) -> None:
         same(compiled(*good), fn(*good))
 
 
-def test_inputs_are_lent_and_outputs_owned(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inputs_and_outputs_are_lent(monkeypatch: pytest.MonkeyPatch) -> None:
     dlpack = session.tensorflow().experimental.dlpack
     adopt, give, take = dlpack.from_dlpack, dlpack.to_dlpack, session.from_dlpack
     lent, given = [], []
@@ -176,50 +166,13 @@ def test_inputs_are_lent_and_outputs_owned(monkeypatch: pytest.MonkeyPatch) -> N
         given.append(take(value))
         return given[-1]
 
-    run = lowered("onnx2tf", lambda x: (torch.ops.aten.mul.Tensor(x, x),), torch.randn(32))
+    example = torch.randn(32)
+    run = lowered("onnx2tf", square, example)
     monkeypatch.setattr(dlpack, "from_dlpack", spy)
     monkeypatch.setattr(session, "from_dlpack", receive)
-    example = torch.randn(32)
-    (first,), (second,) = run(example), run(example)
+    results = [run(example)[0].data_ptr() for _ in range(2)]
     assert lent == [example.data_ptr()] * 2
-    assert [first.data_ptr(), second.data_ptr()] == [value.data_ptr() for value in given]
-    assert first.data_ptr() != second.data_ptr()
-    kept = first.clone()
-    run(torch.zeros(32))
-    torch.testing.assert_close(first, kept)
-    first.add_(1)
-    torch.testing.assert_close(second, kept)
-    torch.testing.assert_close(second, example * example)
-
-
-REFUSED: dict[str, tuple[Any, torch.Tensor, tuple[Any, ...], str]] = {
-    "complex64": (torch.ops.aten.sin.default, torch.randn(3) * 1j, (), "No complex64"),
-    "sign of NaN": (torch.ops.aten.sign.default, torch.randn(3), (), "NaN values"),
-    "no translation": (
-        torch.ops.aten.topk.default, torch.randn(3, 7), (2,), "TopK is not converted to TensorFlow",
-    ),
-    "a mode": (
-        torch.ops.aten.reflection_pad1d.default, torch.randn(1, 1, 5), ([1, 1],),
-        "Pad with mode reflect is not converted to TensorFlow",
-    ),
-    "a window rounded up": (
-        torch.ops.aten.max_pool2d_with_indices.default, torch.randn(1, 1, 8, 8),
-        ([3, 3], [2, 2], [1, 1], [1, 1], True), "ceil_mode 1",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_it_refuses_and_why(name: str) -> None:
-    import operator
-
-    op, value, rest, reason = REFUSED[name]
-    node = node_of(op, value, *rest)
-    if isinstance(node.meta["val"], (tuple, list)):
-        node.graph.call_function(operator.getitem, (node, 0)).meta["val"] = node.meta["val"][0]
-    answer = registry.get("onnx2tf").supports(node)
-    assert not answer
-    assert reason in answer.reason
+    assert results == [value.data_ptr() for value in given]
 
 
 def _from_below(call: Any, x: torch.Tensor, frames: int) -> Any:
@@ -244,11 +197,3 @@ def test_weights_go_with_the_compiled_code(frames: int) -> None:
     torch._dynamo.reset()
     gc.collect()
     assert not [reference for reference in alive if reference() is not None]
-
-
-def test_freeze_reaches_the_engine(harness: Harness) -> None:
-    model, x = mlp(), torch.randn(2, 8)
-    with torch.no_grad():
-        same(harness.compile(model, onnx2tf(freeze="false"))(x), model(x))
-    (partition,) = harness.journal.partitions.values()
-    assert partition.frozen == 0

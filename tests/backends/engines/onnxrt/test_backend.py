@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import operator
 import re
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,17 @@ from torch import nn
 
 import dynamo_ext
 from dynamo_ext.backends import registry
-from dynamo_ext.backends.base import Support
-from dynamo_ext.backends.engines.onnx import convert
 from dynamo_ext.backends.engines.onnxrt import quantize
 from dynamo_ext.backends.engines.onnxrt import session as onnx_session
 from tests.backends.engine_zoo import ZOO as COMMON
-from tests.backends.engine_zoo import gives_what_eager_gives, mlp, same
+from tests.backends.engine_zoo import (
+    gives_what_eager_gives,
+    lowered,
+    mlp,
+    same,
+    square,
+    takes_whole,
+)
 from tests.needs import needs
 
 Harness = Any
@@ -52,11 +56,7 @@ def test_the_zoo_gives_what_eager_gives(harness: Harness, name: str, grad: Any) 
 
 @pytest.mark.parametrize("name", ["float32", "norms", "attention", "causal", "views"])
 def test_what_it_should_take_it_takes_whole(harness: Harness, name: str) -> None:
-    fn, args = COMMON[name]
-    with torch.no_grad():
-        harness.compile(fn, onnxrt())(*args)
-    assert set(harness.engines) == {"onnxrt"}
-    assert harness.journal.normalised == harness.engines["onnxrt"]
+    takes_whole(harness, onnxrt(), COMMON[name])
 
 
 LOSSES: dict[str, Any] = {
@@ -68,6 +68,11 @@ LOSSES: dict[str, Any] = {
     "masked attention": lambda x: torch.nn.functional.scaled_dot_product_attention(
         x[None], x[None].sin(), x[None].cos(), attn_mask=torch.ones(3, 3).tril().bool()
     ).sum(),
+    "attention": lambda x: (
+        torch.nn.functional.scaled_dot_product_attention(*(x[None, None] * n for n in (1, 2, 3)))
+        .sin()
+        .sum()
+    ),
 }
 
 
@@ -80,16 +85,6 @@ def test_gradients_of_losses(harness: Harness, name: str) -> None:
         (found,) = torch.autograd.grad(compiled(x), x)
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
     assert set(harness.stages) <= {"unsupported"}
-
-
-def test_attention_gradients(harness: Harness) -> None:
-    def fn(q: torch.Tensor) -> torch.Tensor:
-        return torch.nn.functional.scaled_dot_product_attention(q, q * 2, q + 1).sin()
-
-    q = torch.randn(1, 2, 5, 8, requires_grad=True)
-    (expected,) = torch.autograd.grad(fn(q).sum(), q)
-    (found,) = torch.autograd.grad(harness.compile(fn, onnxrt())(q).sum(), q)
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_autocast(harness: Harness) -> None:
@@ -124,26 +119,25 @@ def test_data_dependent_sizes_stay_in_eager(harness: Harness) -> None:
             torch.testing.assert_close(compiled(x), fn(x))
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.bool])
-def test_scatters_that_raise_in_each_call_are_refused(harness: Harness, dtype: Any) -> None:
-    def fn(x: torch.Tensor, index: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        zeros = torch.zeros_like(x)
-        largest = zeros.scatter_reduce(0, index, x, "amax")
-        return largest, zeros.scatter_add(0, index, x) if x.is_floating_point() else zeros
+def scattered(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    return torch.zeros_like(x).scatter_reduce(0, index, x, "amax")
 
+
+@pytest.mark.parametrize(
+    ("fn", "dtype"),
+    [
+        # These raise in each call.
+        (scattered, torch.float16),
+        (scattered, torch.bfloat16),
+        (scattered, torch.bool),
+        (lambda x, index: torch.zeros_like(x).scatter_add(0, index, x), torch.float16),
+        (lambda x, index: torch.zeros_like(x).scatter_add(0, index, x), torch.bfloat16),
+        # Fewer values than there are.
+        (lambda x, index: (x * 2).scatter(0, index, x).exp(), torch.float32),
+    ],
+)
+def test_scatters_that_are_refused(harness: Harness, fn: Any, dtype: torch.dtype) -> None:
     args = torch.randn(4, 3).to(dtype), torch.tensor([[0, 1, 0], [3, 1, 0]])
-    with torch.no_grad():
-        compiled = harness.compile(fn, onnxrt(min_partition=1))
-        for _ in range(2):
-            same(compiled(*args), fn(*args))
-    assert set(harness.stages) == {"unsupported"}
-
-
-def test_scattering_fewer_values_than_there_are(harness: Harness) -> None:
-    def fn(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
-        return (x * 2).scatter(0, index, x).exp()
-
-    args = torch.randn(4, 3), torch.tensor([[0, 1, 0], [3, 1, 0]])
     with torch.no_grad():
         compiled = harness.compile(fn, onnxrt(min_partition=1))
         for _ in range(2):
@@ -193,11 +187,8 @@ def test_attention_whose_queries_share_keys(harness: Harness) -> None:
     assert set(harness.stages) <= {"unsupported"}
 
 
-def test_inputs_are_lent_and_outputs_owned(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = torch.fx.symbolic_trace(lambda x: (torch.ops.aten.mul.Tensor(x, x),))
+def test_inputs_are_lent(monkeypatch: pytest.MonkeyPatch) -> None:
     example = torch.randn(32)
-    for node in graph.graph.nodes:
-        node.meta["val"] = example
     seen = []
     lend = onnx_session.to_ort
 
@@ -207,45 +198,11 @@ def test_inputs_are_lent_and_outputs_owned(monkeypatch: pytest.MonkeyPatch) -> N
         return value
 
     monkeypatch.setattr(onnx_session, "to_ort", spy)
-    run = registry.get("onnxrt").lower(graph, [example], {})
+    run = lowered("onnxrt", square, example)
     seen.clear()
-    (first,), (second,) = run(example), run(example)
+    run(example)
+    run(example)
     assert [a == b == example.data_ptr() for a, b in seen] == [True, True]
-    assert first.data_ptr() != second.data_ptr()
-    kept = first.clone()
-    run(torch.zeros(32))
-    torch.testing.assert_close(first, kept)
-    first.add_(1)
-    torch.testing.assert_close(second, kept)
-
-
-def test_supports_names_the_reason_and_asks_once(
-    monkeypatch: pytest.MonkeyPatch, fresh_answers: None
-) -> None:
-    backend: Any = type(registry.get("onnxrt"))()
-    graph = torch.fx.Graph()
-    x = graph.placeholder("x")
-    x.meta["val"] = torch.randn(3, dtype=torch.complex64)
-    y = graph.call_function(torch.ops.aten.sin.default, (x,))
-    y.meta["val"] = x.meta["val"]
-    assert backend.supports(y) == Support(
-        supported=False, reason="ONNX Runtime takes no complex64 tensors."
-    )
-    x.meta["val"] = y.meta["val"] = torch.randn(3)
-    assert backend.supports(y).supported
-    monkeypatch.setattr(convert, "single", lambda _: pytest.fail("asked twice"))
-    assert backend.supports(y).supported
-
-
-def test_options_reach_the_session(harness: Harness) -> None:
-    x = torch.randn(2, 8)
-    model = mlp()
-    options = {"threads": "1", "freeze": "false", "verify": "no"}
-    with torch.no_grad():
-        same(harness.compile(model, onnxrt(**options))(x), model(x))
-    (partition,) = harness.journal.partitions.values()
-    assert partition.frozen == 0
-    assert operator.attrgetter("options")(onnxrt(**options))["threads"] == 1
 
 
 TRAPS: dict[str, tuple[Any, tuple[Any, ...], tuple[Any, ...]]] = {

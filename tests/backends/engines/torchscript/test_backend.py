@@ -13,7 +13,13 @@ import dynamo_ext
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.engines.torchscript.backend import TS
 from tests.backends.engine_zoo import ZOO as COMMON
-from tests.backends.engine_zoo import cnn, mlp, same
+from tests.backends.engine_zoo import (
+    cnn,
+    follows_its_weights,
+    has_eagers_gradients,
+    mlp,
+    same,
+)
 
 Harness = Any
 
@@ -84,16 +90,11 @@ def test_the_zoo_gives_what_eager_gives(harness: Harness, name: str, backend: st
 
 @pytest.mark.parametrize("backend", ["ts", "ofi"])
 @pytest.mark.parametrize("name", MODELS)
-def test_models_run_whole(harness: Harness, name: str, backend: str) -> None:
+def test_models_run_in_one_part_and_follow_their_weights(
+    harness: Harness, name: str, backend: str
+) -> None:
     make, shape = MODELS[name]
-    model = make().eval()
-    compiled = harness.compile(model, registry.compiler(backend))
-    with torch.no_grad():
-        for _ in range(4):
-            x = torch.randn(shape)
-            torch.testing.assert_close(compiled(x), model(x), rtol=1e-4, atol=1e-5)
-    assert harness.stages == []
-    assert set(harness.engines) == {backend}
+    follows_its_weights(harness, registry.compiler(backend), make, lambda: torch.randn(shape))
 
 
 @pytest.mark.parametrize("backend", ["ts", "ofi"])
@@ -112,18 +113,8 @@ def test_torchs_lstm_where_dynamo_captures_it(harness: Harness, backend: str) ->
 @pytest.mark.parametrize("name", MODELS)
 def test_gradients_are_eagers(harness: Harness, name: str, train: Any) -> None:
     make, shape = MODELS[name]
-    model, twin = make().train(train), make().train(train)
-    twin.load_state_dict(model.state_dict())
-    compiled = harness.compile(model, registry.compiler("ts"))
-    for _ in range(4):
-        x = torch.randn(shape)
-        for each, parameters in ((compiled, model), (twin, twin)):
-            parameters.zero_grad()
-            each(x).square().mean().backward()
-        for mine, theirs in zip(model.parameters(), twin.parameters(), strict=True):
-            torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-4, atol=1e-6)
-    for mine, theirs in zip(model.buffers(), twin.buffers(), strict=True):
-        torch.testing.assert_close(mine, theirs)
+    models, compiler = (make().train(train), make().train(train)), registry.compiler("ts")
+    has_eagers_gradients(harness, compiler, models, lambda: torch.randn(shape), rtol=1e-4)
     assert harness.stages == []
     kinds = {name.partition("_")[0] for name in harness.journal.partitions}
     assert kinds == {"forward", "backward"}

@@ -13,7 +13,17 @@ from dynamo_ext.backends import registry
 from dynamo_ext.backends.engines.xla import backend as xla
 from dynamo_ext.backends.engines.xla import convert, session
 from dynamo_ext.backends.engines.xla.ops import table as xla_lowerings
-from tests.backends.engine_zoo import cnn, gives_what_eager_gives, lowered, mlp, node_of, same
+from tests.backends.engine_zoo import (
+    cnn,
+    follows_its_weights,
+    gives_what_eager_gives,
+    has_eagers_gradients,
+    lowered,
+    mlp,
+    node_of,
+    same,
+    square,
+)
 from tests.backends.own_process import silent
 from tests.needs import needs
 
@@ -95,20 +105,7 @@ MODELS: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_models_run_in_one_part_and_follow_their_weights(harness: Harness, name: str) -> None:
-    make, draw = MODELS[name]
-    model = make().eval()
-    compiled = harness.compile(model, compiler())
-    with torch.no_grad():
-        for _ in range(3):
-            x = draw()
-            same(compiled(x), model(x))
-        for parameter in model.parameters():
-            parameter.mul_(1.5)
-        for _ in range(2):
-            x = draw()
-            same(compiled(x), model(x))
-    assert set(harness.engines) == {"xla"}
-    assert not harness.stages
+    follows_its_weights(harness, compiler(), *MODELS[name])
 
 
 ODD = torch.tensor([torch.nan, -1.0, 0.0, -0.0, 1.0, torch.inf, -torch.inf])
@@ -165,7 +162,7 @@ def test_the_zoo_gives_what_eager_gives(harness: Harness, name: str) -> None:
         gives_what_eager_gives(harness, compiler(verify=False, min_partition=1), ZOO[name], calls=2)
 
 
-def test_inputs_are_lent_and_outputs_owned(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inputs_are_lent(monkeypatch: pytest.MonkeyPatch) -> None:
     arrays = []
     importer = session.importer
 
@@ -175,23 +172,10 @@ def test_inputs_are_lent_and_outputs_owned(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(session, "importer", spy)
     example = torch.randn(32)
-    aten = torch.ops.aten
-
-    def fn(x: torch.Tensor) -> Any:
-        y = aten.mul.Tensor(x, x)
-        return y, aten.clone.default(x), aten.clone.default(y), y, aten.mul.Tensor(x, x)
-
-    run = lowered("xla", fn, example)
-    results = [*run(example), *run(example)]
+    run = lowered("xla", square, example)
+    run(example)
+    run(example)
     assert [array.ctypes.data for array in arrays] == [example.data_ptr()] * 2
-    addresses = {tensor.data_ptr() for tensor in (*results, example)}
-    assert len(addresses) == 11
-    kept = [tensor.clone() for tensor in results]
-    run(torch.zeros(32))
-    same(results, kept)
-    results[0].add_(1)
-    same(results[1:], kept[1:])
-    same(results[5], example * example)
 
 
 def test_bfloat16_is_lent() -> None:
@@ -243,19 +227,7 @@ TRAINED["dropout"] = (
 @pytest.mark.parametrize("name", TRAINED)
 def test_gradients(harness: Harness, name: str) -> None:
     make, draw = TRAINED[name]
-    model, twin = make(), make()
-    twin.load_state_dict(model.state_dict())
-    compiled = harness.compile(model, compiler(verify=False))
-    for seed in range(2):
-        x = draw()
-        for each in (compiled, twin):
-            torch.manual_seed(seed)
-            each(x).square().mean().backward()
-        for mine, theirs in zip(model.parameters(), twin.parameters(), strict=True):
-            torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-3, atol=1e-5)
-    for mine, theirs in zip(model.buffers(), twin.buffers(), strict=True):
-        torch.testing.assert_close(mine, theirs)
-    assert set(harness.stages) <= {"unsupported"}
+    has_eagers_gradients(harness, compiler(verify=False), (make(), make()), draw)
     assert harness.engines["xla"] > harness.engines.get("eager", 0)
     if name == "gpt":
         assert set(harness.engines) == {"xla"}
@@ -363,23 +335,6 @@ xla_session.client("cpu")
 assert seen == ["1"] and "NPROC" not in os.environ
 """
     )
-
-
-REFUSED: dict[str, tuple[Any, torch.Tensor, tuple[Any, ...], str]] = {
-    "complex64": (torch.ops.aten.sin.default, torch.randn(3) * 1j, (), "complex64"),
-    "strides": (torch.ops.aten.as_strided.default, torch.randn(4), ((2,), (2,)), "memory"),
-    "inverse": (torch.ops.aten.linalg_inv_ex.default, torch.eye(3), (), "raise"),
-    "device": (torch.ops.aten.sin.default, torch.empty(3, device="meta"), (), "meta devices"),
-    "unknown": (torch.ops.aten.special_airy_ai.default, torch.randn(3), (), "no lowering"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_it_refuses_and_why(name: str) -> None:
-    op, value, rest, reason = REFUSED[name]
-    answer = registry.get("xla").supports(node_of(op, value, *rest))
-    assert not answer
-    assert reason in answer.reason
 
 
 def test_a_device_that_jax_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

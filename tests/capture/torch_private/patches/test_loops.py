@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
 
 import dynamo_ext
 from dynamo_ext.capture.torch_private.patches import loops
-from tests.capture.live import Live, live
+from tests.capture.live import Live
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+NOTEBOOK = """
+x = torch.linspace(-1, 1, 6)
+net = torch.nn.Linear(6, 6).requires_grad_(False)
+"""
 X = torch.linspace(-1, 1, 6)
-
-
-@pytest.fixture
-def cells() -> Iterator[Live]:
-    with live(
-        "x = torch.linspace(-1, 1, 6)", "net = torch.nn.Linear(6, 6).requires_grad_(False)"
-    ) as found:
-        yield found
 
 
 def sizes(report: Any) -> list[tuple[int, int]]:
