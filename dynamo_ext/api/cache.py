@@ -41,8 +41,9 @@ def _shown(store: Store) -> str:
     lines = [_summary(store.all(), store.path), *_ended(crash_records.all_of())]
     if answers := len(support_cache.AnswerTable().rows()):
         lines.append(f"{count(answers, 'answer')} of engines on whether they take an operation.")
-    if sizes := EngineStore().sizes():
-        lines.append(f"{count(len(sizes), 'program')} of engines, {sum(sizes) / 2**20:.1f} MiB.")
+    if files := EngineStore().files():
+        size = sum(size for _, size, _ in files) / 2**20
+        lines.append(f"{count(len(files), 'program')} of engines, {size:.1f} MiB.")
     return "\n".join(lines)
 
 

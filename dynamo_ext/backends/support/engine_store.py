@@ -4,26 +4,19 @@ A program is what an engine is loaded from, without weights: these are read from
 serves. Each is a file of its own, a digest and then the program.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import os
 import stat
-import tempfile
 import warnings
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dynamo_ext.backends import disk_cache
 from dynamo_ext.backends.base import Backend, Lowered, LoweringRequest, fact
 from dynamo_ext.backends.graph_key import program_key
 from dynamo_ext.errors import FallbackWarning
 from dynamo_ext.interruptions import pass_on
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 MOST_BYTES = 256 * 2**20
 """Of all files; beyond it, those that were used longest ago go."""
@@ -66,14 +59,9 @@ class EngineStore:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self._own():
                 return
-            with tempfile.NamedTemporaryFile(dir=self.folder, delete=False) as file:
-                try:
-                    file.write(_DIGEST(program).digest() + program)
-                    file.close()
-                    Path(file.name).replace(self.folder / key)
-                except BaseException:
-                    Path(file.name).unlink(missing_ok=True)
-                    raise
+            path = self.folder / f"{key}.{os.getpid()}"
+            path.write_bytes(_DIGEST(program).digest() + program)
+            path.replace(self.folder / key)
             self._drop_oldest()
         except OSError as error:
             _warn(f"{self.folder} cannot be written ({error.strerror})")
@@ -83,19 +71,15 @@ class EngineStore:
         with suppress(OSError):
             (self.folder / key).unlink()
 
-    def sizes(self) -> Sequence[int]:
-        """Bytes of each program, the one that was used last at the end."""
-        return [size for _, size, _ in self._files()]
-
     def clear(self) -> int:
         """Drop all programs; how many there were."""
-        found = self._files()
+        found = self.files()
         for *_, path in found:
             self.forget(path.name)
         return len(found)
 
     def _drop_oldest(self) -> None:
-        files = self._files()
+        files = self.files()
         total = sum(size for _, size, _ in files)
         for _, size, path in files:
             if total <= MOST_BYTES:
@@ -103,8 +87,8 @@ class EngineStore:
             self.forget(path.name)
             total -= size
 
-    def _files(self) -> list[tuple[float, int, Path]]:
-        """When each was used last, its size, and where it is; oldest first."""
+    def files(self) -> list[tuple[float, int, Path]]:
+        """When each was used last, its size, and where it is; the longest unused first."""
         found = []
         with suppress(OSError):
             for path in self.folder.iterdir():

@@ -75,7 +75,7 @@ def test_other_weights_of_the_same_architecture_are_not_converted_again(
 ) -> None:
     assert [right(net(seed)) for seed in range(3)] == [False, True, True]
     assert len(converted) == 1
-    [size] = EngineStore().sizes()
+    [(_, size, _)] = EngineStore().files()
     assert size < 20_000
 
 
@@ -112,7 +112,7 @@ def test_what_was_computed_of_weights_is_not_kept(converted: list[str]) -> None:
     for seed in range(2):
         right(normed(seed, nn.ConvTranspose2d(3, 4, 3)), torch.randn(2, 3, 9, 9))
     assert len(converted) == 2
-    assert EngineStore().sizes() == []
+    assert EngineStore().files() == []
 
 
 def test_convolutions_keep_their_norms_apart(converted: list[str]) -> None:
@@ -152,7 +152,7 @@ def test_edited_weights_are_those_of_the_next_process(tmp_path: Path) -> None:
         for weight in ("0.1", "0.1", "0.2")
     ]
     assert said[0] == said[1] != said[2]
-    assert len(EngineStore().sizes()) == 1
+    assert len(EngineStore().files()) == 1
 
 
 def test_a_damaged_program_is_converted_again(converted: list[str]) -> None:
@@ -207,11 +207,11 @@ def test_a_full_disk_keeps_nothing_and_is_said_once(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(engine_store.tempfile, "NamedTemporaryFile", full)
+    monkeypatch.setattr(engine_store.Path, "write_bytes", full)
     with pytest.warns(FallbackWarning, match="No space left on device"):
         store.keep("a", b"program")
     store.keep("b", b"program")
-    assert store.sizes() == []
+    assert store.files() == []
 
 
 def test_symbols_lower_precisions_and_others_operations_have_none(converted: list[str]) -> None:
@@ -221,4 +221,4 @@ def test_symbols_lower_precisions_and_others_operations_have_none(converted: lis
         torch.compiler.reset()
         dynamo_ext.optimize("onnxrt:int8")(module)(torch.ones(3, 4))
     assert len(converted) >= 2
-    assert EngineStore().sizes() == []
+    assert EngineStore().files() == []
