@@ -1,6 +1,7 @@
 """What two runs are compared by: graphs, breaks, guards, fallbacks, speed."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 from dynamo_ext.analysis.break_location import origin
 from dynamo_ext.analysis.breaks import cause_of
@@ -37,17 +38,18 @@ def things(report: Report) -> dict[str, Counter[str]]:
     """What a run has of each kind, in words, and how often."""
     return {
         "Graphs": Counter(_graph(report, graph) for graph in report.graphs),
-        "Breaks": Counter(_break(each) for each in report.breaks for _ in range(each.count)),
+        "Breaks": _counted((_break(each), each.count) for each in report.breaks),
         "Guarded conditions": Counter({condition(guard): 1 for guard in report.guards}),
-        "Recompiles": Counter(
-            f"{function_name(each.function)}: {each.guard}"
+        "Recompiles": _counted(
+            (f"{function_name(each.function)}: {each.guard}", each.count)
             for each in report.recompiles
-            for _ in range(each.count)
         ),
-        "Fallbacks": Counter(
-            _fallback(each) for each in report.fallbacks for _ in range(each.count)
-        ),
+        "Fallbacks": _counted((_fallback(each), each.count) for each in report.fallbacks),
     }
+
+
+def _counted(pairs: Iterable[tuple[str, int]]) -> Counter[str]:
+    return sum((Counter({words: number}) for words, number in pairs), Counter[str]())
 
 
 def _graph(report: Report, graph: Graph) -> str:
