@@ -16,7 +16,7 @@ from dynamo_ext.backends import disk_cache
 from dynamo_ext.backends.base import Backend, Lowered, LoweringRequest, fact
 from dynamo_ext.backends.graph_key import program_key
 from dynamo_ext.errors import FallbackWarning
-from dynamo_ext.interruptions import pass_on
+from dynamo_ext.interruptions import pass_on, suppressed
 
 MOST_BYTES = 256 * 2**20
 """Of all files; beyond it, those that were used longest ago go."""
@@ -115,7 +115,10 @@ def lowered(backend: Backend, request: LoweringRequest) -> Lowered:
     Raises what the backend raises.
     """
     versions = fact(backend, "program_versions")(request.options)
-    key = program_key(request.graph, versions) if versions else None
+    key = None
+    # What is not strided memory has no digest.
+    with suppressed(Exception):
+        key = program_key(request.graph, versions) if versions else None
     if key is None:
         return fact(backend, "lower_for")(request)  # type: ignore[no-any-return]
     store = EngineStore()
