@@ -95,7 +95,8 @@ under `no_grad`, with all compiling and the check of the results. Packages are i
 *first* process finds nothing on disk. *Later*: the median of {later} more processes that find what
 it has kept, and the lowest and the highest: of `onnxrt` converted programs without weights
 (`%dynamo cache` shows them), of every engine answers about single operations, of `torch.compile`
-its code. What Dynamo and AOTAutograd trace is traced in each process.
+its code and what AOTAutograd traces. For the others AOTAutograd traces in each process, and Dynamo
+does so for all.
 
 {rows}
 
