@@ -18,7 +18,7 @@ _STANDARD = sysconfig.get_path("stdlib")
 OURS = str(Path(dynamo_ext.__file__).parent)
 """As code objects have it: an environment may be reached by a symbolic link."""
 
-_RESUMED = re.compile(r"^(?:torch_dynamo_resume_in_)+(?P<name>.+?)(?:_at_\d+)+$")
+_RESUMED = re.compile(r"\b(?:torch_dynamo_resume_in_)+(?P<name>.+?)(?:_at_\d+)+$")
 
 
 _cell_of: Callable[[str], str] | None = None
@@ -32,8 +32,7 @@ def name_cells_by(cell_of: Callable[[str], str]) -> None:
 
 def original_function(name: str) -> str:
     """A function's own name, where Dynamo's resume functions are called after it."""
-    found = _RESUMED.match(name)
-    return found["name"] if found else name
+    return _RESUMED.sub(r"\g<name>", name)
 
 
 def source_line(file: str, line: int, function: str, cell_file: str | None) -> SourceLine:
