@@ -17,7 +17,7 @@ from dynamo_ext.backends.support.lending import plain
 from dynamo_ext.backends.support.single_op import operator_name
 
 _LARGE = 2**20
-"""Bytes from which a constant that is no weight is lent to the session, and not in the model."""
+"""Bytes from which a constant other than a weight is lent to the session, and not in the model."""
 
 
 @functools.cache
