@@ -48,8 +48,11 @@ def things(report: Report) -> dict[str, Counter[str]]:
     }
 
 
-def _counted(pairs: Iterable[tuple[str, int]]) -> Counter[str]:
-    return sum((Counter({words: number}) for words, number in pairs), Counter[str]())
+def _counted(found: Iterable[tuple[str, int]]) -> Counter[str]:
+    whole: Counter[str] = Counter()
+    for words, number in found:
+        whole[words] += number
+    return whole
 
 
 def _graph(report: Report, graph: Graph) -> str:

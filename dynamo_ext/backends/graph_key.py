@@ -32,13 +32,11 @@ def program_key(graph: GraphModule, versions: str) -> str | None:
         value = node.meta.get("val")
         if dispatch.is_symbolic(value) or not _is_atens(node):
             return None
-        if node.op == "get_attr":
-            lines.append(
-                node.target if is_frozen(node) else _content(attribute(graph, node.target))
-            )
-        lines.append(
-            repr([*map(_facts, value)]) if isinstance(value, list | tuple) else _facts(value)
-        )
+        if is_frozen(node):
+            lines.append(node.target)
+        elif node.op == "get_attr":
+            lines.append(_content(attribute(graph, node.target)))
+        lines += map(_facts, value if isinstance(value, list | tuple) else [value])
     return _digest(lines)
 
 

@@ -101,9 +101,7 @@ class EngineStore:
     def _own(self) -> bool:
         """Whether no other user can put programs there."""
         facts = self.folder.stat()
-        if not hasattr(os, "getuid") or (
-            facts.st_uid == os.getuid() and not facts.st_mode & _OTHERS
-        ):
+        if os.name != "posix" or (facts.st_uid == os.getuid() and not facts.st_mode & _OTHERS):
             return True
         _warn(f"{self.folder} is not yours alone: give it to you, with mode 700")
         return False
@@ -119,11 +117,9 @@ def lowered(backend: Backend, request: LoweringRequest) -> Lowered:
     # What is not strided memory has no digest.
     with suppressed(Exception):
         key = program_key(request.graph, versions) if versions else None
-    if key is None:
-        return fact(backend, "lower_for")(request)  # type: ignore[no-any-return]
     store = EngineStore()
-    program = store.find(key)
-    if program is not None:
+    program = store.find(key) if key else None
+    if key and program is not None:
         try:
             loaded: Lowered = fact(backend, "restored")(request, program)
             return dataclasses.replace(loaded, from_disk=True)
@@ -132,9 +128,9 @@ def lowered(backend: Backend, request: LoweringRequest) -> Lowered:
             store.forget(key)
             _warn(f"what it had of {backend.name} does not load ({error})")
     made: Lowered = fact(backend, "lower_for")(request)
-    if made.program is not None:
+    if key and made.program is not None:
         store.keep(key, made.program)
-    return dataclasses.replace(made, program=None)
+    return made
 
 
 def _warn(text: str) -> None:

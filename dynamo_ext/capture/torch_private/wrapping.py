@@ -47,8 +47,10 @@ def traceable(function: Callable[..., Any]) -> Callable[..., Any]:
         known = _frames.setdefault(owner if owner is not None else target, {})
     except TypeError:  # what has no hash, or no weak reference
         known = {}
-    fresh = shared.__code__.replace(co_name=name, co_qualname=name, co_freevars=(name,))
-    named = known.setdefault(name, fresh)
+    named = known.get(name)
+    if named is None:
+        named = shared.__code__.replace(co_name=name, co_qualname=name, co_freevars=(name,))
+        known[name] = named
     own = types.FunctionType(named, shared.__globals__, name, None, shared.__closure__)
     functools.update_wrapper(own, function)
     return own

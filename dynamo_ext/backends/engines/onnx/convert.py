@@ -26,7 +26,7 @@ def translate(graph: GraphModule, *, fold: bool = True, whole_weights: bool = Fa
 
     With ``fold``, constants are folded and dead nodes dropped, as ``torch.onnx.export`` does. With
     ``whole_weights``, weights that were made constants are initializers of the graph's names, and
-    nothing is computed of them.
+    are not folded; a norm may still be taken into some of them.
     """
     import onnx_ir
 
