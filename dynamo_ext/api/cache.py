@@ -13,6 +13,7 @@ from dynamo_ext.capture.cells.turn_trial import Outcomes
 from dynamo_ext.errors import OptionError, RecordFormatError
 from dynamo_ext.formatting import count
 from dynamo_ext.records.common import checked, plain
+from dynamo_ext.widgets.comparison.number_text import size
 
 ACTIONS = ("show", "clear", "export", "import")
 
@@ -42,8 +43,8 @@ def _shown(store: Store) -> str:
     if answers := len(support_cache.AnswerTable().rows()):
         lines.append(f"{count(answers, 'answer')} of engines on whether they take an operation.")
     if files := EngineStore().files():
-        size = sum(size for _, size, _ in files) / 2**20
-        lines.append(f"{count(len(files), 'program')} of engines, {size:.1f} MiB.")
+        total = size(sum(taken for _, taken, _ in files))
+        lines.append(f"{count(len(files), 'program')} of engines, {total}.")
     return "\n".join(lines)
 
 
