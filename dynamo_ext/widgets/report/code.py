@@ -66,8 +66,10 @@ def html(report: Report, most: int | None = _OUTSIDE) -> Markup:
         parts += [_key(report, marks, tints), _grid(report.cell, "", marks, tints, None)]
     parts += [
         markup.titled(each.name, _grid(each, each.file, marks, tints, most), opened=True)
-        for each in report.functions
+        for each in report.functions[:most]
     ]
+    if rest := markup.left_out(len(report.functions), most, "function"):
+        parts.append(rest)
     if outside := _outside(report, marks):
         cells = [
             [place(x), label, code(x.code.strip()), function_name(x.function)]

@@ -1,5 +1,6 @@
 """A whole report, or a part, as static html, text and Markdown: what stays without a kernel."""
 
+import math
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -43,8 +44,13 @@ NAMED: dict[str, Part] = {
 }
 """Parts that can be shown by themselves."""
 
-_ROOM = 130_000  # bytes of all parts; the style sheet and the summary take the rest of 150 kB
+_ROOM = 149_000 - len(STYLE.encode())
+"""Bytes of a report beside the style sheet in a notebook's file."""
+
 _CUT = 'Long lists are cut here: dynamo_ext.last_report().save("report.html") writes all of it.'
+
+_ROWS = 12
+"""Rows of each list that are rendered first, to see how much room a part takes."""
 
 _SCREEN = 60
 """Lines of a section in Markdown, and of a report where a cell ends."""
@@ -67,54 +73,67 @@ def html(report: Report) -> Markup:
     A notebook keeps it in its file: long lists are cut to keep it under about 150 kB.
     """
     lead = element("div", title(report), class_="dx-quiet")
-    body = _body(report, _fitting(report, PARTS))
-    return element("div", STYLE, lead, *body, class_="dx dx-static")
+    head = summary.html(report)
+    bodies = _fitting(report, PARTS, _ROOM - len(head.encode()))
+    return element("div", STYLE, lead, head, *_folds(report, bodies), class_="dx dx-static")
 
 
-def _fitting(report: Report, parts: Sequence[Part]) -> list[Markup]:
-    """Render parts within the room for them all: the largest that can be cut is, until they are."""
-    most = [markup.MOST for _ in parts]
-    made = [part.html(report, markup.MOST) for part in parts]
+def _fitting(report: Report, parts: Sequence[Part], room: int) -> list[Markup]:
+    """Render parts within ``room`` bytes: few rows of each first, then as many more as fit."""
+    most = [_ROWS for _ in parts]
+    made = [part.html(report, _ROWS) for part in parts]
     sizes = [len(each.encode()) for each in made]
-    while sum(sizes) > _ROOM and max(most) > 1:
-        index = max(range(len(made)), key=lambda index: (most[index] > 1, sizes[index]))
-        most[index] //= 2
-        made[index] = parts[index].html(report, most[index])
-        sizes[index] = len(made[index].encode())
-    if any(each < markup.MOST for each in most):
+
+    def cut_to(index: int, rows: int, largest: float) -> None:
+        body = parts[index].html(report, rows)
+        size = len(body.encode())
+        if size <= largest:
+            most[index], made[index], sizes[index] = rows, body, size
+
+    while sum(sizes) > room and max(most) > 1:
+        longest = max(range(len(made)), key=lambda index: (most[index] > 1, sizes[index]))
+        cut_to(longest, most[longest] // 2, math.inf)
+    # What a part leaves of its share is for the larger ones.
+    by_size = sorted(range(len(made)), key=sizes.__getitem__)
+    for before, index in enumerate(by_size):
+        share = sizes[index] + (room - sum(sizes)) / (len(made) - before)
+        rows = min(int(most[index] * share / max(sizes[index], 1)), markup.MOST)
+        if made[index] and rows > most[index]:
+            cut_to(index, rows, share)
+    if any(map(markup.is_cut, made)):
         made[-1] += quiet(_CUT)
     return made
 
 
 def page(report: Report) -> str:
     """Make a page of its own that needs no network."""
-    return markup.page(title(report), _body(report, [part.html(report, None) for part in PARTS]))
+    folds = _folds(report, [part.html(report, None) for part in PARTS])
+    return markup.page(title(report), [summary.html(report), *folds])
 
 
-def _body(report: Report, bodies: Sequence[Markup]) -> list[Markup]:
-    folds = [
+def _folds(report: Report, bodies: Sequence[Markup]) -> list[Markup]:
+    return [
         markup.titled(_name(part, report), body, opened=part.TITLE in _FIRST)
         for part, body in zip(PARTS, bodies, strict=True)
         if body
     ]
-    return [summary.html(report), *folds]
 
 
 def text(report: Report) -> str:
     """Render the report for a terminal, 96 columns wide; the bytecode itself is left out."""
-    return "\n\n".join([_head(report), *(_section(each, report) for each in _in_order(report))])
+    return "\n\n".join([_head(report), *_sections(report).values()])
 
 
 def brief(report: Report) -> str:
     """Render what fits a screen: the summary, the code, what fell back; all else is named."""
-    whole = text(report)
+    head, sections = _head(report), _sections(report)
+    whole = "\n\n".join([head, *sections.values()])
     if len(whole.splitlines()) <= _SCREEN:
         return whole
-    head, parts = _head(report), _in_order(report)
-    first = [part for part in parts if part.TITLE in _FIRST]
+    first = [body for part, body in sections.items() if part.TITLE in _FIRST]
     room = (_SCREEN - len(head.splitlines())) // max(len(first), 1) - 3
-    shown = [_cut(_section(part, report), max(room, _FEWEST)) for part in first]
-    left = listing([_name(part, report) for part in parts if part not in first])
+    shown = [_cut(body, max(room, _FEWEST)) for body in first]
+    left = listing([_name(part, report) for part in sections if part.TITLE not in _FIRST])
     more = plain_text.paragraph(f"{left}: %dynamo report shows all of it.")
     return "\n\n".join([head, *shown, more])
 
@@ -123,14 +142,13 @@ def _head(report: Report) -> str:
     return f"{plain_text.heading(title(report))}\n\n{summary.text(report)}"
 
 
-def _in_order(report: Report) -> list[Part]:
-    """The parts that a terminal shows."""
-    said = (part for part in PARTS if part.text(report))
-    return sorted(said, key=lambda part: part.TITLE not in _FIRST)
-
-
-def _section(part: Part, report: Report) -> str:
-    return plain_text.section(_name(part, report), part.text(report))
+def _sections(report: Report) -> dict[Part, str]:
+    """The parts that have something to show in a terminal, in its order, with their text."""
+    ordered = sorted(PARTS, key=lambda part: part.TITLE not in _FIRST)
+    texts = {part: part.text(report) for part in ordered}
+    return {
+        part: plain_text.section(_name(part, report), body) for part, body in texts.items() if body
+    }
 
 
 def _cut(body: str, most: int) -> str:
@@ -170,7 +188,7 @@ class ReportPart(Shown):
 
     def html(self) -> Markup:
         """Render it; a sentence where there is nothing."""
-        body = _fitting(self.report, [self._part])[0] or quiet(self._part.NOTHING)
+        body = _fitting(self.report, [self._part], _ROOM)[0] or quiet(self._part.NOTHING)
         lead = element("div", self.report.title, class_="dx-quiet")
         return element("div", STYLE, lead, body, class_="dx")
 
