@@ -187,13 +187,8 @@ def _kept(graph: Any, inputs: Any) -> Callable[..., Any]:
 
 
 def _kept_in_aot(graph: Any, inputs: Any) -> Callable[..., Any]:
-    def boxed(part: Any, _: Any) -> Callable[..., Any]:
+    def boxed(part: Any, *_: Any) -> Callable[..., Any]:
         kept = _kept(part, _)
-
-        def call(args: Sequence[Any]) -> Any:
-            return kept(*args)
-
-        call._boxed_call = True  # type: ignore[attr-defined]  # noqa: SLF001 - AOTAutograd's sign
-        return call
+        return lambda args: kept(*args)
 
     return aot.aot_compile(graph, inputs, boxed, dict(decompositions.core_decompositions()))

@@ -75,6 +75,8 @@ def call() -> None:
     name, backend = PAIRS[sys.argv[1]]
     form = Form.of(argparse.Namespace(quick=False, full=False, device=sys.argv[2]))
     built = MODELS[name].build(form)
+    # What it imports where it is called is no work of a first call's.
+    torch.compile(torch.sin, backend="eager")
     if backend in TORCHS:
         model = torch.compile(built.module, backend=TORCHS[backend])
     else:
@@ -93,10 +95,10 @@ _PAGE = """# The first call in a process
 Written by `python -m benchmarks.start`: do not edit. Wall-clock seconds of a model's first call
 under `no_grad`, with all compiling and the check of the results. Packages are imported before. The
 *first* process finds nothing on disk. *Later*: the median of {later} more processes that find what
-it has kept, and the lowest and the highest: of `onnxrt` converted programs without weights
-(`%dynamo cache` shows them), of every engine answers about single operations, of `torch.compile`
-its code and what AOTAutograd traces. For the others AOTAutograd traces in each process, and Dynamo
-does so for all.
+it has kept, and the lowest and the highest: of every engine the graph that AOTAutograd makes, and
+answers about single operations, of `onnxrt` converted programs without weights, too
+(`%dynamo cache` shows them), of `torch.compile` its code and the graph. Dynamo traces in each
+process.
 
 {rows}
 

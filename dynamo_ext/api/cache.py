@@ -1,12 +1,14 @@
-"""What is kept on disk: races, engines that ended a process, answers and programs of engines."""
+"""What is kept on disk: races, engines that ended a process, answers, programs and graphs."""
 
 import collections
+from collections.abc import Sequence
 from pathlib import Path
 
 from dynamo_ext.auto.backend import BACKEND
 from dynamo_ext.auto.cache import Entry, Place, Store
 from dynamo_ext.backends import crash_records
 from dynamo_ext.backends.crash_records import Unfinished
+from dynamo_ext.backends.pipeline import normalisation
 from dynamo_ext.backends.support import support_cache
 from dynamo_ext.backends.support.engine_store import EngineStore
 from dynamo_ext.capture.cells.turn_trial import Outcomes
@@ -43,9 +45,14 @@ def _shown(store: Store) -> str:
     if answers := len(support_cache.AnswerTable().rows()):
         lines.append(f"{count(answers, 'answer')} of engines on whether they take an operation.")
     if files := EngineStore().files():
-        total = size(sum(taken for _, taken, _ in files))
-        lines.append(f"{count(len(files), 'program')} of engines, {total}.")
+        lines.append(f"{count(len(files), 'program')} of engines, {_size(files)}.")
+    if files := normalisation.store().files():
+        lines.append(f"{count(len(files), 'graph')} as AOTAutograd makes them, {_size(files)}.")
     return "\n".join(lines)
+
+
+def _size(files: Sequence[tuple[float, int, Path]]) -> str:
+    return size(sum(taken for _, taken, _ in files))
 
 
 def _cleared(store: Store) -> str:
@@ -54,6 +61,8 @@ def _cleared(store: Store) -> str:
         said += f" {count(answers, 'answer')} of engines forgotten."
     if programs := EngineStore().clear():
         said += f" {count(programs, 'program')} of engines removed."
+    if graphs := normalisation.store().clear():
+        said += f" {count(graphs, 'graph')} of AOTAutograd's removed."
     if loops := Outcomes().clear():
         said += f" {count(loops, 'loop')} may be tried again."
     if ended := crash_records.clear():

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from torch.fx import GraphModule
 
-    from dynamo_ext.auto.call_cycle import CallCycles
-    from dynamo_ext.auto.online_trials import OnlineTrials
+    from dynamo_ext.auto.program_trial import ProgramTrials
     from dynamo_ext.backends.compiler import Compiler
     from dynamo_ext.backends.journal import Journal
     from dynamo_ext.numerics.accuracy_bound import AccuracyBound
@@ -48,9 +47,8 @@ class AutotunedGraph:
     """A graph in several variants until it is settled, and in one from then on.
 
     ``journal`` receives the race's record and the winner's partitions; ``budget`` is seconds for
-    the timing; ``cycles`` finds out whether other graphs run before and after this one; ``bound``
-    is what results in a lower precision must meet. ``waited`` counts its calls outside cycles;
-    ``trains`` says that a backward pass follows them.
+    the timing; ``trials`` times it within the program; ``bound`` is what results in a lower
+    precision must meet. ``trains`` says that a backward pass follows its calls.
     """
 
     def __init__(
@@ -58,14 +56,12 @@ class AutotunedGraph:
         graph: GraphModule,
         journal: Journal,
         budget: float,
-        cycles: CallCycles,
+        trials: ProgramTrials,
         bound: AccuracyBound | None = None,
     ) -> None:
         self._eager = forward_of(graph)
         self.switch = MultiBackendGraph(0, graph, {EAGER: self._eager})
         self.contest: GraphRace | None = None
-        self.trials: OnlineTrials | None = None
-        self.waited = 0
         self.trains = False
         self.absent: tuple[GraphCandidateResult, ...] = ()
         self.remember: Callable[[GraphRace], None] | None = None
@@ -73,7 +69,7 @@ class AutotunedGraph:
         self._board = Board(journal.graph, ())
         self._budget = budget
         self._bound = bound
-        self._cycles = cycles
+        self._trials = trials
         self._settled: Callable[..., Any] | None = None
         self._failures = 0
 
@@ -101,7 +97,7 @@ class AutotunedGraph:
                 return self._settled(*args)
             if self.contest is None:
                 return self.variant(EAGER)(*args)
-        return self._cycles.call(self, args)
+        return self._trials.call(self, args)
 
     @property
     def winner(self) -> str:
@@ -218,14 +214,14 @@ class AutotunedGraph:
 class CachedWinner(AutotunedGraph):
     """A captured graph whose race, ``held``, was won before: one backend and eager.
 
-    ``journal`` receives the backend's partitions and fallbacks; ``cycles`` times it against eager
+    ``journal`` receives the backend's partitions and fallbacks; ``trials`` times it against eager
     within the program, unless that was done. ``forget`` is called where it turns out wrong.
     """
 
     def __init__(
-        self, graph: GraphModule, journal: Journal, contest: GraphRace, cycles: CallCycles
+        self, graph: GraphModule, journal: Journal, contest: GraphRace, trials: ProgramTrials
     ) -> None:
-        super().__init__(graph, journal, 0.0, cycles)
+        super().__init__(graph, journal, 0.0, trials)
         self.contest = contest
         self.forget: Callable[[], None] | None = None
         self._checked = False
@@ -235,7 +231,7 @@ class CachedWinner(AutotunedGraph):
         if self._settled is not None:
             return self._settled(*args)
         if self._checked:
-            return self._cycles.call(self, args)
+            return self._trials.call(self, args)
         if calibration.is_active():
             return self.switch.calibrate(args)
         result = self.variant(self.winner)(*args)

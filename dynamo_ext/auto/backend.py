@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dynamo_ext.auto.cache import Store
-    from dynamo_ext.auto.call_cycle import CallCycles
+    from dynamo_ext.auto.program_trial import ProgramTrials
     from dynamo_ext.backends.compiler import Compiler
 
 SLOW_TO_BUILD = ("tvm_meta_schedule",)
@@ -50,7 +50,7 @@ class AutoBackend(WholeGraphBackend):
     shapes, this machine and these versions, so that a later kernel compiles it alone.
 
     In the calls that come, the winners are timed within the program, against
-    eager and against one backend for all (``call_cycle``, ``online_trials``).
+    eager and against one backend for all (``program_trial``).
     """
 
     name = "auto"
@@ -84,11 +84,11 @@ class AutoBackend(WholeGraphBackend):
         return Store()
 
     @functools.cached_property
-    def cycles(self) -> CallCycles:
-        """Where it turns out which graphs run one after another."""
-        from dynamo_ext.auto.call_cycle import CallCycles
+    def trials(self) -> ProgramTrials:
+        """Where graphs are timed within the program."""
+        from dynamo_ext.auto.program_trial import ProgramTrials
 
-        return CallCycles()
+        return ProgramTrials()
 
     @functools.cached_property
     def worth_a_race(self) -> set[str]:
@@ -98,7 +98,7 @@ class AutoBackend(WholeGraphBackend):
     @property
     def unsettled_calls(self) -> int:  # type: ignore[override]
         """Calls of graphs so far, in this thread, whose variant was not final."""
-        return self.cycles.unsettled_calls
+        return self.trials.unsettled_calls
 
     def lower_for(self, request: LoweringRequest) -> Lowered:
         """The graph as a callable that races at its first call, or is the winner already."""
@@ -123,7 +123,7 @@ class AutoBackend(WholeGraphBackend):
             names = [name for name in names if name not in fixed]
             left_out = [GraphCandidateResult(each, "not raced", reason=_SIZES) for each in fixed]
         # A function of the user's is for results of the cell, and says nothing of one graph's.
-        lowers = bound is not None or (asked and self.cycles.paused)
+        lowers = bound is not None or (asked and self.trials.paused)
         if lowers:
             names += lowered_names(names, device.type)
         elif asked:
@@ -139,7 +139,7 @@ class AutoBackend(WholeGraphBackend):
             if held.winner == "eager":
                 journal.contest = held
                 return Lowered(forward_of(graph))
-            cached = CachedWinner(graph, journal, held, self.cycles)
+            cached = CachedWinner(graph, journal, held, self.trials)
             cached.forget = lambda: self.store.forget(key, place)
             cached.remember = lambda contest: self.store.remember(key, place, contest)
             winner = {held.winner: _compiler(held.winner, options).within(bound, strict=True)}
@@ -152,7 +152,7 @@ class AutoBackend(WholeGraphBackend):
         # A race judges by the bound itself.
         compilers = {name: _compiler(name, options).within(bound) for name in names}
         left_out += _taken_out(compilers, key)
-        racer = AutotunedGraph(graph, journal, float(options["budget"]), self.cycles, bound)
+        racer = AutotunedGraph(graph, journal, float(options["budget"]), self.trials, bound)
         racer.absent = tuple(left_out)
         if options["remember"]:
             racer.remember = lambda contest: self.store.remember(key, place, contest)

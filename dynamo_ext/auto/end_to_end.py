@@ -17,7 +17,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.auto.autotuned_graph import AutotunedGraph
-from dynamo_ext.auto.call_cycle import CallCycles
+from dynamo_ext.auto.program_trial import ProgramTrials
 from dynamo_ext.backends import precision
 from dynamo_ext.capture.listen.run_log import GraphEntry, Recording, RunLog
 from dynamo_ext.errors import DynamoExtError, OptionError
@@ -51,7 +51,7 @@ class Rehearsal:
     """The check of one cell under one compiler, which holds for its later runs.
 
     ``workload`` makes the cell as it is now; ``settings`` have the bound, if any, and the other
-    inputs on which it is to be met; ``cycles`` are those of the backend, if it has some. ``key``
+    inputs on which it is to be met; ``trials`` are those of the backend, if it has some. ``key``
     distinguishes this check from others of the cell.
     """
 
@@ -59,7 +59,7 @@ class Rehearsal:
         self,
         workload: Callable[[], CellWorkload],
         tracer: Tracer,
-        cycles: CallCycles | None,
+        trials: ProgramTrials | None,
         settings: Settings,
         key: object = None,
     ) -> None:
@@ -68,7 +68,7 @@ class Rehearsal:
         self.due = True
         self._workload = workload
         self.tracer = tracer
-        self._cycles = cycles or CallCycles()
+        self._trials = trials or ProgramTrials()
         self.settings = settings
         # For good: a later check begins without their lower variants.
         self._kept_full: weakref.WeakSet[GraphEntry] = weakref.WeakSet()
@@ -105,10 +105,10 @@ class Rehearsal:
         after = run.after_graph_call
         try:
             run.on_graph_call, run.after_graph_call = None, self._remember
-            self._cycles.paused = True
+            self._trials.paused = True
             self._check()
         finally:
-            self._cycles.paused = False
+            self._trials.paused = False
             run.on_graph_call, run.after_graph_call = counted, after
             bound = self.settings.bound
             if (self.due or self._found.lack) and bound is not None and bound.function is not None:

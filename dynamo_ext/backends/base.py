@@ -21,11 +21,9 @@ if TYPE_CHECKING:
     import torch
     from torch.fx import GraphModule, Node
 
-    from dynamo_ext.records.graph import PartitionRole
 
 CompiledFn = Callable[..., Sequence[Any]]
 CompilerFn = Callable[["GraphModule", Sequence[Any]], Callable[..., Any]]
-Stage = Callable[["GraphModule", "PartitionRole"], Callable[..., Any]]
 Inputs = Sequence["torch.Tensor"]
 Options = Mapping[str, Any]
 

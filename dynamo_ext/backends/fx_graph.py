@@ -17,9 +17,18 @@ FROZEN = "frozen_"
 
 def duplicate(graph: GraphModule) -> GraphModule:
     """A graph module of its own, tensors shared and every ``meta`` copied one level deep."""
+    return GraphModule(graph, _copied(graph))
+
+
+def without_code(graph: GraphModule) -> GraphModule:
+    """The same for an engine: Python code that nothing runs is not written."""
+    return fx_nodes.without_code(graph, _copied(graph))
+
+
+def _copied(graph: GraphModule) -> Graph:
     nodes = Graph()
     nodes.output(nodes.graph_copy(graph.graph, {}))
-    return GraphModule(graph, nodes)
+    return nodes
 
 
 def own_copy(graph: GraphModule) -> GraphModule:

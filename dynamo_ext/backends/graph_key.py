@@ -2,14 +2,24 @@
 
 import hashlib
 import operator
+import sys
+import types
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends.fx_graph import attribute, is_frozen
 from dynamo_ext.torch_private import dispatch, fx_nodes
+
+LIBRARIES = ("aten", "prims")
+"""Those whose operators are what their names and torch's version say."""
+
+_LITERALS = (
+    Node, bool, int, float, complex, str, torch.dtype, torch.device, torch.layout,
+    torch.memory_format,
+)  # fmt: skip
 
 
 def graph_key(graph: GraphModule, inputs: Sequence[Any], *, training: bool) -> str:
@@ -40,6 +50,61 @@ def program_key(graph: GraphModule, versions: str) -> str | None:
     return _digest(lines)
 
 
+def captured_key(graph: GraphModule, inputs: Sequence[Any], facts: Sequence[str]) -> str | None:
+    """The identity of what AOTAutograd makes of a captured graph.
+
+    Constants count by their values. ``facts`` are those of all that it depends on besides. Nothing
+    where an input is no plain tensor, two are one, or an operation is not torch's own.
+    """
+    if len({*map(id, inputs)}) < len(inputs) or not all(map(_is_known, inputs)):
+        return None
+    lines = [*facts, *map(_whole_facts, inputs), *_operations(graph)]
+    for node in graph.graph.nodes:
+        if not (_is_torchs(graph, node) and _is_literal([*node.args, *node.kwargs.values()])):
+            return None
+        if node.op == "get_attr":
+            lines.append(_content(attribute(graph, node.target)))
+    return _digest(lines)
+
+
+def _is_known(value: Any) -> bool:
+    return type(value) in (torch.Tensor, torch.nn.Parameter) and value.layout is torch.strided
+
+
+def _whole_facts(tensor: torch.Tensor) -> str:
+    kinds = type(tensor).__name__, tensor.is_leaf, tensor.is_inference(), tensor.storage_offset()
+    return f"{_facts(tensor)} {tensor.device} {kinds} {tensor.is_conj()} {tensor.is_neg()}"
+
+
+def _is_torchs(graph: GraphModule, node: Any) -> bool:
+    """Whether an operation of a captured graph is known by its name and torch's version."""
+    target = node.target
+    if node.op == "get_attr":
+        constant: Any = attribute(graph, target)
+        return _is_known(constant) and not (constant.is_conj() or constant.is_neg())
+    if node.op != "call_function":
+        return node.op != "call_module"
+    if library := fx_nodes.library(target):
+        return library in LIBRARIES
+    if isinstance(target, types.MethodDescriptorType | types.WrapperDescriptorType):
+        return any(target.__objclass__ is each for each in torch.Tensor.__mro__)
+    module = str(getattr(target, "__module__", ""))
+    if module.partition(".")[0] not in ("torch", "_operator", "math", "builtins"):
+        return False
+    return bool(getattr(sys.modules.get(module), target.__name__, None) is target)
+
+
+def _is_literal(value: Any) -> bool:
+    """Whether an argument is written the same in every process: a number, a node, a dtype."""
+    if isinstance(value, list | tuple):
+        return all(map(_is_literal, value))
+    if isinstance(value, slice):
+        return all(map(_is_literal, (value.start, value.stop, value.step)))
+    if isinstance(value, dict):
+        return all(map(_is_literal, value.values()))
+    return value is None or value is ... or isinstance(value, _LITERALS)
+
+
 def _operations(graph: GraphModule) -> Iterator[str]:
     numbers: dict[Any, str] = {}
     for node in graph.graph.nodes:
@@ -57,7 +122,7 @@ def _is_atens(node: Any) -> bool:
     """Whether an operation is known by its name; one of another library may change its code."""
     if node.op != "call_function" or node.target is operator.getitem:
         return True
-    return fx_nodes.is_overload(node.target) and node.target.namespace in ("aten", "prims")
+    return fx_nodes.is_overload(node.target) and node.target.namespace in LIBRARIES
 
 
 def _content(constant: torch.Tensor) -> str:

@@ -73,8 +73,8 @@ def check_before(  # noqa: PLR0913, PLR0917 - a cell, and what it runs under
     bound = bound_of(namespace, arguments.accuracy, arguments.metric)
     inputs = other_inputs(namespace, arguments.check_on, state.program)
     auto = getattr(compiler, "backend", None)
-    cycles = auto.cycles if isinstance(auto, AutoBackend) else None
-    if bound is None or cycles is None:
+    trials = auto.trials if isinstance(auto, AutoBackend) else None
+    if bound is None or trials is None:
         if not inputs:
             return None
         if precision.of(getattr(compiler, "options", {})) != "int8":
@@ -98,7 +98,7 @@ def check_before(  # noqa: PLR0913, PLR0917 - a cell, and what it runs under
                 state.program, namespace, names, title="", silence=nothing_displayed
             ),
             tracer,
-            cycles,
+            trials,
             Settings(bound=bound, check_on=inputs),
             key,
         )

@@ -128,8 +128,6 @@ def without_symbols(shown: Sequence[Any], given: Sequence[Any]) -> Callable[[Any
     The symbols in ``shown``, values of the graph, are what ``given`` has in their places. What it
     gives raises ``LookupError`` for a value with others.
     """
-    from torch._subclasses.fake_tensor import FakeTensor
-
     known = _symbols(shown, given)
     mode = fake_mode()
 
@@ -151,11 +149,24 @@ def without_symbols(shown: Sequence[Any], given: Sequence[Any]) -> Callable[[Any
         if value.layout is not torch.strided or is_symbolic(value.storage_offset()):
             raise LookupError(value)
         sizes, strides = map(plain, value.shape), map(plain, value.stride())
-        # In the mode, torch would take ten times as long for each.
-        made = torch.empty_strided([*sizes], [*strides], dtype=value.dtype, device="meta")
-        return FakeTensor(mode, made, value.device)
+        return fake_tensor(mode, [*sizes], [*strides], value.dtype, value.device)
 
     return plain
+
+
+def fake_tensor(
+    mode: Any,
+    sizes: Sequence[int],
+    strides: Sequence[int],
+    dtype: torch.dtype,
+    device: torch.device,
+) -> Any:
+    """A fake tensor of a mode."""
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    # In the mode, torch would take ten times as long for each.
+    made = torch.empty_strided(sizes, strides, dtype=dtype, device="meta")
+    return FakeTensor(mode, made, device)
 
 
 def _symbols(shown: Sequence[Any], given: Sequence[Any]) -> dict[Any, Any]:
@@ -167,6 +178,13 @@ def _symbols(shown: Sequence[Any], given: Sequence[Any]) -> dict[Any, Any]:
             if isinstance(one, SYMBOLS):
                 known[one.node._expr] = known[one.node.expr] = other
     return known
+
+
+def mode_of_tracing() -> Any:
+    """The mode of the fake tensors of a graph that Dynamo is compiling; a fresh one elsewhere."""
+    from torch._guards import detect_fake_mode
+
+    return detect_fake_mode() or fake_mode()
 
 
 def fake_mode() -> Any:

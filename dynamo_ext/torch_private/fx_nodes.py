@@ -5,7 +5,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.fx import Node
+from torch.fx import Graph, GraphModule, Node
+from torch.fx._lazy_graph_module import _LazyGraphModule
+
+_CAPTURED = "dynamo_ext_captured"
 
 
 def arguments(node: Node, overload: Any = None) -> dict[str, Any]:
@@ -23,11 +26,27 @@ def captured_name(node: Node) -> str:
     """The operation of the graph as Dynamo captured it that a node came of; empty if unknown."""
     sources = node.meta.get("from_node")
     if not sources:
-        return ""
+        return str(node.meta.get(_CAPTURED, ""))
     source = sources[0]
     while source.from_node:
         source = source.from_node[0]
     return str(source.name)
+
+
+def give_captured_name(node: Node, name: str) -> None:
+    """Have ``captured_name`` say so of a node that no tracing made."""
+    node.meta[_CAPTURED] = name
+
+
+def without_code(root: torch.nn.Module, graph: Graph) -> GraphModule:
+    """A graph module whose Python code is written when it first runs, or by ``write_code``."""
+    return _LazyGraphModule(root, graph)
+
+
+def write_code(module: GraphModule) -> None:
+    """Write a graph module's Python code, so that ``forward`` is this code alone."""
+    module.recompile()
+    _LazyGraphModule.force_recompile(module)
 
 
 def changes_geometry(node: Node) -> bool:
@@ -49,10 +68,16 @@ def is_overload(target: object) -> bool:
 
 def is_operator(target: object, besides: Sequence[str] = ()) -> bool:
     """Whether a node's target is a dispatcher operator, of any library but those named."""
+    found = library(target)
+    return bool(found) and found not in besides
+
+
+def library(target: object) -> str:
+    """The library (``aten``) of a dispatcher operator; empty for any other target."""
     packet = target.overloadpacket if isinstance(target, torch._ops.OpOverload) else target
     if not isinstance(packet, torch._ops.OpOverloadPacket):
-        return False
-    return packet._qualified_op_name.partition("::")[0] not in besides
+        return ""
+    return packet._qualified_op_name.partition("::")[0]
 
 
 def overload(name: str) -> Any:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from dynamo_ext.auto import backend as auto
-from dynamo_ext.auto import graph_race, online_trials
+from dynamo_ext.auto import graph_race, program_trial
 from dynamo_ext.auto.cache import Store
 
 
@@ -30,9 +30,9 @@ def _quiet_machine(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def short_trials(monkeypatch):
-    """Each turn of a trial is one cycle to begin with, and one that counts."""
-    monkeypatch.setattr(online_trials, "LEAD_IN_SECONDS", 1e-6)
-    monkeypatch.setattr(online_trials, "SAMPLE_SECONDS", 1e-6)
+    """Each turn of an assignment is one round to begin with, and one that counts."""
+    monkeypatch.setattr(program_trial, "LEAD_IN_SECONDS", 1e-6)
+    monkeypatch.setattr(program_trial, "SAMPLE_SECONDS", 1e-6)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import torch
 
 from dynamo_ext.auto import graph_race
 from dynamo_ext.auto.autotuned_graph import AutotunedGraph
-from dynamo_ext.auto.call_cycle import CallCycles
+from dynamo_ext.auto.program_trial import ProgramTrials
 from dynamo_ext.backends import journal as journals
 from dynamo_ext.timing import clock
 from tests.timing import fake_clock
@@ -31,7 +31,7 @@ def racer_of(**variants):
     inputs = [graph.placeholder(name) for name in ("x", "weight")]
     graph.output((graph.call_function(slowly, tuple(inputs)),))
     made = AutotunedGraph(
-        torch.fx.GraphModule({}, graph), journals.Journal("g0"), 0.1, CallCycles()
+        torch.fx.GraphModule({}, graph), journals.Journal("g0"), 0.1, ProgramTrials()
     )
     made.compile({name: lambda *_, f=variant: f for name, variant in variants.items()}, [])
     return made
@@ -150,7 +150,7 @@ def test_of_two_threads_that_race_a_graph_the_first_to_end_decides(monkeypatch):
 def raced(racer, monkeypatch, winner):
     """After a race that ``winner`` has won."""
     monkeypatch.setattr(graph_race.multi_backend, "winner_of", lambda _: winner)
-    racer._cycles.paused = True
+    racer._trials.paused = True
     with torch.no_grad():
         racer(torch.ones(3), torch.ones(3))
     assert racer.winner == winner

@@ -8,7 +8,7 @@ import threading
 import torch
 
 from dynamo_ext.auto.autotuned_graph import CachedWinner
-from dynamo_ext.auto.call_cycle import CallCycles
+from dynamo_ext.auto.program_trial import ProgramTrials
 from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.compiler import Compiler
@@ -35,7 +35,7 @@ HELD = GraphRace(
 
 def known_of(function, **settings):
     journal = journals.Journal("g0")
-    known = CachedWinner(graph(), journal, HELD, CallCycles())
+    known = CachedWinner(graph(), journal, HELD, ProgramTrials())
     forgotten = []
     known.forget = lambda: forgotten.append(True)
     compiler = Compiler(CallableBackend(function), {"verify": True, **settings})
@@ -76,7 +76,7 @@ def test_a_winner_that_misses_the_users_bound_now_is_forgotten():
     product = torch.fx.GraphModule({"weight": torch.randn(8, 8)}, made)
     for text, misses in (("rel<=1e-7", True), ("rel<=0.04", False)):
         bound, journal, forgotten = AccuracyBound.parse(text), journals.Journal("g0"), []
-        known = CachedWinner(product, journal, HELD, CallCycles())
+        known = CachedWinner(product, journal, HELD, ProgramTrials())
         compiler = registry.compiler("eager:bf16").within(bound, strict=True)
         known.forget = lambda found=forgotten: found.append(True)
         with torch.no_grad():
@@ -94,7 +94,6 @@ def test_it_is_timed_in_company_once():
     assert known.compile({"one": compiler}, [torch.ones(3)])
     for _ in range(200):
         known(torch.ones(3))
-    assert known.trials is None
     [kept] = found
     assert kept.confirmation is not None
     assert not kept.remembered
@@ -103,13 +102,13 @@ def test_it_is_timed_in_company_once():
 
 def test_what_was_timed_in_company_before_is_not_timed_again():
     held = dataclasses.replace(HELD, confirmation=OnlineTrial(1, "mix", 15))
-    cycles = CallCycles()
-    known = CachedWinner(graph(), journals.Journal("g0"), held, cycles)
+    trials = ProgramTrials()
+    known = CachedWinner(graph(), journals.Journal("g0"), held, trials)
     compiler = Compiler(CallableBackend(lambda made, _: made.forward), {"verify": True})
     assert known.compile({"one": compiler}, [torch.ones(3)])
     for _ in range(20):
         known(torch.ones(3))
-    assert cycles.unsettled_calls == 0
+    assert trials.unsettled_calls == 0
 
 
 def test_one_that_loses_in_company_gives_place_to_eager():
@@ -138,7 +137,7 @@ def test_a_winner_that_is_confirmed_keeps_what_is_known_of_its_parts():
 
 def test_a_first_call_ends_well_while_another_thread_settles_the_graph():
     held = dataclasses.replace(HELD, confirmation=OnlineTrial(1, "mix", 15))
-    known = CachedWinner(graph(), journals.Journal("g0"), held, CallCycles())
+    known = CachedWinner(graph(), journals.Journal("g0"), held, ProgramTrials())
     entered, others = threading.Event(), []
 
     def lowered(x):

@@ -1,14 +1,14 @@
-"""Graphs for cycles whose variants take a known time, by the clock of ``tests.timing``."""
+"""Graphs whose variants take a known time, by the clock of ``tests.timing``."""
 
 from __future__ import annotations
 
-from dynamo_ext.auto import online_trials
+from dynamo_ext.auto import program_trial
 
 BASE = 0.0005
 
 
 def wait(seconds):
-    online_trials.time.sleep(seconds)
+    program_trial.time.sleep(seconds)
 
 
 class Graph:
@@ -17,8 +17,6 @@ class Graph:
     last = ""
 
     def __init__(self, winner, seconds, beside=0.0, *, trains=False):
-        self.trials = None
-        self.waited = 0
         self.trains = trains
         self.winner = winner
         self.seconds = seconds

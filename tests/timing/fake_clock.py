@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynamo_ext.auto import autotuned_graph, elimination, graph_race, online_trials
+from dynamo_ext.auto import autotuned_graph, elimination, graph_race, program_trial
 from dynamo_ext.measure import operation_profiler
 from dynamo_ext.timing import clock, first_run, race
 
@@ -12,7 +12,7 @@ USERS = (
     autotuned_graph,
     elimination,
     graph_race,
-    online_trials,
+    program_trial,
     first_run,
     operation_profiler,
 )

@@ -26,6 +26,7 @@ from dynamo_ext.backends.pipeline.division import graph_parts
 from dynamo_ext.backends.pipeline.freeze import watchable
 from dynamo_ext.backends.pipeline.input_views import apart, value_of
 from dynamo_ext.backends.pipeline.memory_format import relaxed
+from dynamo_ext.backends.pipeline.normalisation import normalised
 from dynamo_ext.backends.pipeline.partition import (
     EagerNode,
     PartitionPlan,
@@ -203,21 +204,23 @@ class _GraphCompilation:
 
         def compile_rest(rest: GraphModule) -> Callable[..., Any]:
             self.needs_check = rest is not self._graph
-            return aot.aot_compile(rest, self._inputs, self._stage, table)
+            return normalised(rest, self._inputs, self._stage, table)
 
         compiled = apart(self._graph, compile_rest)
         # The real weights are with the runners now; activations need not live as long as they.
         self._inputs.clear()
         return compiled
 
-    def _stage(self, graph: GraphModule, role: PartitionRole) -> Callable[..., Any]:
+    def _stage(
+        self, graph: GraphModule, role: PartitionRole, facts: aot.Facts
+    ) -> Callable[[Sequence[Any]], Any]:
         context = self._context
-        weights = self._weights(graph) if role == "inference" else {}
+        weights = self._weights(graph, facts) if role == "inference" else {}
         context.journal.folded += fold(graph)
-        if role == "inference" and inplace_only.only_updates(graph, aot.changed_inputs()):
+        if role == "inference" and inplace_only.only_updates(graph, facts.changed_inputs):
             raise StayEager(inplace_only.REASON, inplace_only.REMEDY, harmless=True)
         if role != "backward":
-            self.needs_check = self.needs_check or aot.changes_results()
+            self.needs_check = self.needs_check or facts.changes_results
         views = separate_returned_views(graph)
         answers = decide_support(graph, self._supports)
         operations = list(filter(computes, graph.graph.nodes))
@@ -250,16 +253,12 @@ class _GraphCompilation:
 
     def _finish(
         self, role: PartitionRole, runners: list[Runner], call: Callable[[Sequence[Any]], Any]
-    ) -> Callable[..., Any]:
+    ) -> Callable[[Sequence[Any]], Any]:
         alive = [runner.prepare() for runner in runners]
         if role != "backward" and not any(alive):
             # No engine took anything: the graph as captured is faster than the normalised one.
             raise StayEager
-
-        # Not a function around it, which would be a step of every call.
-        boxed: Any = partial(call)
-        boxed._boxed_call = True  # noqa: SLF001 - AOTAutograd's sign
-        return boxed  # type: ignore[no-any-return]
+        return call
 
     def _supports(self, node: Node) -> Support:
         try:
@@ -269,18 +268,18 @@ class _GraphCompilation:
             reason = f"Asking failed: {type(error).__name__}: {one_line(error)}"
             return Support(supported=False, reason=reason)
 
-    def _weights(self, graph: GraphModule) -> dict[str, torch.Tensor]:
+    def _weights(self, graph: GraphModule, facts: aot.Facts) -> dict[str, torch.Tensor]:
         """The real weights behind placeholders, by name: cutting a graph replaces its nodes."""
         placeholders = list(graph.graph.find_nodes(op="placeholder"))
         weights: dict[str, torch.Tensor] = {}
         if not self._context.options.get("freeze", True) or len(placeholders) != len(self._inputs):
             return weights
-        for position in aot.static_inputs():
+        for position in facts.static_inputs:
             node, weight = placeholders[position], self._inputs[position]
             if not dispatch.is_plain_tensor(weight) or not watchable(weight):
                 continue
-            facts = node.meta["val"]
-            if (facts.shape, facts.dtype) == (weight.shape, weight.dtype):
+            value = node.meta["val"]
+            if (value.shape, value.dtype) == (weight.shape, weight.dtype):
                 weights[node.name] = weight
         return weights
 

@@ -1,5 +1,6 @@
-"""Programs of engines on disk: a later process loads what an earlier one converted.
+"""Files of the cache, one an entry: programs of engines, and normalised graphs.
 
+A later process loads what an earlier one converted.
 A program is what an engine is loaded from, without weights: these are read from the graph that it
 serves. Each is a file of its own, a digest and then the program.
 """
@@ -48,9 +49,9 @@ class EngineStore:
         except FileNotFoundError:
             return None
         except OSError as error:
-            _warn(f"{path} cannot be read ({error.strerror})")
+            warn(f"{path} cannot be read ({error.strerror})")
             return None
-        _warn(f"{path} is damaged, and removed")
+        warn(f"{path} is damaged, and removed")
         return None
 
     def keep(self, key: str, program: bytes) -> None:
@@ -64,7 +65,7 @@ class EngineStore:
             path.replace(self.folder / key)
             self._drop_oldest()
         except OSError as error:
-            _warn(f"{self.folder} cannot be written ({error.strerror})")
+            warn(f"{self.folder} cannot be written ({error.strerror})")
 
     def forget(self, key: str) -> None:
         """Drop one program."""
@@ -103,7 +104,7 @@ class EngineStore:
         facts = self.folder.stat()
         if os.name != "posix" or (facts.st_uid == os.getuid() and not facts.st_mode & _OTHERS):
             return True
-        _warn(f"{self.folder} is not yours alone: give it to you, with mode 700")
+        warn(f"{self.folder} is not yours alone: give it to you, with mode 700")
         return False
 
 
@@ -126,14 +127,15 @@ def lowered(backend: Backend, request: LoweringRequest) -> Lowered:
         except Exception as error:  # noqa: BLE001 - it is converted again
             pass_on(error)
             store.forget(key)
-            _warn(f"what it had of {backend.name} does not load ({error})")
+            warn(f"what it had of {backend.name} does not load ({error})")
     made: Lowered = fact(backend, "lower_for")(request)
     if key and made.program is not None:
         store.keep(key, made.program)
     return made
 
 
-def _warn(text: str) -> None:
+def warn(text: str) -> None:
+    """Say once what is wrong with a file, or a folder, and that all goes on without it."""
     if text not in _warned:
         _warned.add(text)
         message = f"dynamo_ext's store of engines: {text}. The engine is compiled again."

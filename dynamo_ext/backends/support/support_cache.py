@@ -114,7 +114,7 @@ def _save() -> None:
 
 def _place(engine: str, code: str, packages: Sequence[str]) -> str:
     """What an engine's answers hold for: code, packages, devices."""
-    facts = [code, *_surroundings(packages)]
+    facts = [code, *surroundings(packages)]
     return f"{engine} {hashlib.sha256(repr(facts).encode()).hexdigest()}"
 
 
@@ -130,7 +130,8 @@ def _code(engine: str) -> str:
     return found.hexdigest()
 
 
-def _surroundings(packages: Sequence[str]) -> Iterator[object]:
+def surroundings(packages: Sequence[str]) -> Iterator[object]:
+    """Torch, packages and devices, as facts that change with any of them."""
     for package in ("torch", "numpy", *packages):
         found = importlib.util.find_spec(package)
         if found is not None and found.origin:

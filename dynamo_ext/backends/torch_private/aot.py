@@ -2,16 +2,39 @@
 
 import contextlib
 import copy
+import functools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch._functorch import config
 from torch._guards import TracingContext, tracing
 from torch.fx import GraphModule, Node
 
-from dynamo_ext.backends.base import Stage
 from dynamo_ext.backends.torch_private.backend_registry import torch_backend
 from dynamo_ext.backends.torch_private.decompositions import Decompositions, refuse_wrong_cuts
+from dynamo_ext.records.graph import PartitionRole
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What AOTAutograd knows of a graph that it has made.
+
+    ``static_inputs`` are those of ``static_inputs()``. ``changed_inputs`` counts inputs that the
+    graph changes: their new values are its first results, which AOT copies back behind it.
+    ``changes_results`` says that AOT makes views of results, or copies some into inputs; and
+    ``plain`` that it does nothing at a call but to switch gradients off.
+    """
+
+    static_inputs: Sequence[int] = ()
+    changed_inputs: int = 0
+    changes_results: bool = False
+    plain: bool = True
+
+
+Stage = Callable[[GraphModule, PartitionRole, Facts], Callable[[Sequence[Any]], Any]]
+"""Compiles a graph of AOT's to what takes a sequence of its inputs."""
 
 
 def restarts() -> tuple[type[BaseException], ...]:
@@ -34,14 +57,41 @@ def aot_compile(
     refuse_wrong_cuts(graph)
     from torch._dynamo.backends.common import aot_autograd
 
+    direct: list[Callable[[Sequence[Any]], Any]] = []
+
+    def compiled(graph: GraphModule, role: PartitionRole) -> Callable[..., Any]:
+        facts = _facts(graph, len(inputs))
+        run = stage(graph, role, facts)
+        if role == "inference" and facts.plain:
+            direct.append(run)
+        # Not a function around it, which would be a step of every call.
+        boxed: Any = functools.partial(run)
+        boxed._boxed_call = True
+        return boxed  # type: ignore[no-any-return]
+
     compiler = aot_autograd(
-        fw_compiler=lambda graph, _: stage(graph, "forward"),
-        bw_compiler=lambda graph, _: stage(_without_zeros(without_unused_draws(graph)), "backward"),
-        inference_compiler=lambda graph, _: stage(graph, "inference"),
+        fw_compiler=lambda graph, _: compiled(graph, "forward"),
+        bw_compiler=lambda graph, _: compiled(
+            _without_zeros(without_unused_draws(graph)), "backward"
+        ),
+        inference_compiler=lambda graph, _: compiled(graph, "inference"),
         decompositions=decompositions,
     )
     with _numbers_read():
-        return finished(compiler(graph, inputs))
+        made = finished(compiler(graph, inputs))
+    return without_gradients(direct[0]) if direct else made
+
+
+def without_gradients(run: Callable[[Sequence[Any]], Any]) -> Callable[..., Any]:
+    """A compiled graph as Dynamo calls it, run as AOTAutograd runs one of inference."""
+
+    def call(*args: Any) -> Any:
+        if not torch.is_grad_enabled():
+            return run(args)
+        with torch.no_grad():
+            return run(args)
+
+    return call
 
 
 def without_unused_draws(backward: GraphModule) -> GraphModule:
@@ -162,25 +212,56 @@ def static_inputs() -> list[int]:
     return [i for i in facts.static_input_indices if i not in changed]
 
 
-def changed_inputs() -> int:
-    """How many inputs the graph that AOT is compiling changes.
+def marks(graph: GraphModule) -> str:
+    """What Dynamo says of a captured graph and its inputs: it decides which are static."""
+    facts = "dynamo_compile_id" in graph.meta, hasattr(graph, "_param_name_to_source")
+    placeholders = graph.graph.find_nodes(op="placeholder")
+    given = (node.meta.get("tensor_dict", {}) for node in placeholders)
+    return repr([facts, *(bool(each.get("_dynamo_static_input_type")) for each in given)])
 
-    Their new values are its first results, which AOT copies back behind it.
+
+def settings() -> str:
+    """What AOTAutograd's graphs depend on beside the graph that it gets.
+
+    Raises ``RuntimeError`` where that cannot be told: a mode of Python's or autocast is on.
     """
-    facts = _being_compiled()
-    return len(facts.mutated_inp_runtime_indices) if facts is not None else 0
+    if torch._C._len_torch_function_stack() or torch._C._is_any_autocast_enabled():
+        raise RuntimeError
+    backends: Any = torch.backends
+    names = ("enabled", "deterministic", "benchmark", "allow_tf32")
+    attention = ("flash", "mem_efficient", "math", "cudnn")
+    facts = [
+        torch.is_grad_enabled(),
+        torch.is_inference_mode_enabled(),
+        torch.get_default_dtype(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.get_float32_matmul_precision(),
+        backends.mkldnn.enabled,
+        [getattr(backends.cudnn, name) for name in names],
+        [getattr(backends.cuda, f"{name}_sdp_enabled")() for name in attention],
+        (backends.opt_einsum.enabled, backends.opt_einsum.strategy),
+        backends.opt_einsum.is_available(),
+        backends.mha.get_fastpath_enabled(),
+        config.get_hash(),
+    ]
+    return repr(facts)
 
 
-def changes_results() -> bool:
-    """Whether AOT makes views of the graph's results, or copies some of them into inputs."""
+def _facts(graph: GraphModule, inputs: int) -> Facts:
     from torch._functorch._aot_autograd.schemas import OutputType
 
     facts = _being_compiled()
     if facts is None:
-        return False
+        return Facts(plain=False)
     fresh = (OutputType.non_alias, OutputType.unsafe_view_alias)
-    views = any(each.output_type not in fresh for each in facts.output_info)
-    return views or bool(facts.mutated_inp_runtime_indices)
+    changed = len(facts.mutated_inp_runtime_indices)
+    changes_results = bool(changed) or any(o.output_type not in fresh for o in facts.output_info)
+    modes = facts.grad_enabled_mutation is not None or torch._C._is_any_autocast_enabled()
+    symbols = any(getattr(each, "dynamic_dims", None) for each in facts.output_info)
+    # AOT has buffers and parameters of the captured graph as inputs, too.
+    more = len(graph.graph.find_nodes(op="placeholder")) - inputs
+    plain = not (changes_results or modes or symbols or facts.tokens or more)
+    return Facts(static_inputs(), changed, changes_results, plain)
 
 
 def _being_compiled() -> Any:

@@ -15,6 +15,7 @@ import dynamo_ext
 from dynamo_ext.backends.base import StayEager
 from dynamo_ext.backends.pipeline.calls import shape_limit
 from dynamo_ext.backends.pipeline.calls.graph_call import RUN_FAILURES
+from dynamo_ext.backends.support.engine_store import EngineStore
 from dynamo_ext.errors import FallbackWarning
 from dynamo_ext.numerics import verdict
 
@@ -341,6 +342,7 @@ def test_normalisation_failing_is_a_fallback(
         raise NotImplementedError(message)
 
     monkeypatch.setattr(aot, "aot_compile", broken)
+    monkeypatch.setattr(EngineStore, "find", lambda *_: None)
     check(harness.compile(fn, scripted), fn, X)
     (fallback,) = harness.journal.fallbacks.values()
     assert (fallback.stage, fallback.scope) == ("lower", "graph")

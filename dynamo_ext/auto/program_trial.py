@@ -1,0 +1,278 @@
+"""Which variants of graphs are fastest within the program, timed in the user's own calls.
+
+The fastest backend of a graph by itself is not always the fastest in the program, where engines
+that take turns may get in each other's way. Where a model of three graphs runs often, their calls
+are::
+
+    g0 g1 g2 | g0 g1 g2 | g0 g1 g2 | …
+
+A round is from one call of a graph, the anchor, to its next. In one round all run in their winners
+(the mix), in the next in eager, in another in one backend for all, and the fastest of these stays.
+Nothing runs that would not have run, and every variant was found right before. A round is timed
+with all that happens between its graphs, where an engine's threads may be in the way.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dynamo_ext.measure.multi_backend import EAGER
+from dynamo_ext.records.autotune import BaselineComparison, OnlineTrial
+from dynamo_ext.timing import clock, statistics
+
+if TYPE_CHECKING:
+    from dynamo_ext.auto.autotuned_graph import AutotunedGraph
+
+MIX = "mix"
+
+MIN_CALLS = 8
+"""Calls of a graph after which the rounds of all that are called begin."""
+
+MAX_WAIT = 400
+"""Calls after which a graph waits for no round any more."""
+
+MAX_ROUNDS = 15
+"""Times that each assignment is timed, at most."""
+
+MIN_ROUNDS = 4
+"""Rounds after which an assignment that is clearly behind is not tried any more."""
+
+DROP_BELOW = 0.8
+"""An assignment is clearly behind whose speed is at best this share of the fastest one's."""
+
+MAX_SECONDS = 10.0
+"""Seconds of timed rounds after which what was seen decides, if every assignment had so many."""
+
+SHORT_ROUND = 0.05
+"""Seconds of a round that the threads of the variant before, still awake, may make longer."""
+
+LEAD_IN_SECONDS = 0.02
+"""Seconds of short rounds that do not count after a change of variant: until the threads of the one
+before sleep, and this one's are awake with its weights in the caches."""
+
+SAMPLE_SECONDS = clock.MIN_SAMPLE_SECONDS
+"""Seconds of short rounds that are one reading."""
+
+MIN_SHARE = 0.1
+"""Of a round's time in eager, what a backend must have variants for to be tried for all graphs."""
+
+MAX_SINGLE_BACKENDS = 2
+"""Backends that are tried for all graphs, the most promising ones."""
+
+
+class ProgramTrials(threading.local):
+    """The calls of one thread's graphs that are not settled, and the trial of them that goes on.
+
+    ``unsettled_calls`` counts them. While they are ``paused``, each graph runs in its winner: the
+    calls are not those of the user's program.
+    """
+
+    def __init__(self) -> None:
+        self.unsettled_calls = 0
+        self.paused = False
+        self.trial: ProgramTrial | None = None
+        self._calls: weakref.WeakKeyDictionary[AutotunedGraph, int] = weakref.WeakKeyDictionary()
+        self._last: Callable[[], AutotunedGraph | None] = lambda: None
+
+    def call(self, member: AutotunedGraph, args: Sequence[Any]) -> Any:
+        """Call a graph that is not settled, in the variant whose turn it is."""
+        if self.paused:
+            return member.variant(member.winner)(*args)
+        self.unsettled_calls += 1
+        if self.trial is not None and member in self.trial.variants:
+            result = self.trial.call(member, args)
+            if self.trial.over:
+                self.trial = None
+            return result
+        if self._last() is member:
+            # It seems to be alone; other backends would be tried for several graphs only, and
+            # until it is settled each would keep the weights in memory a second time.
+            member.narrow()
+        self._last = weakref.ref(member)
+        variant = member.variant(member.winner)
+        calls = self._calls[member] = self._calls.get(member, 0) + 1
+        if calls > MAX_WAIT:
+            member.settle()
+        elif calls >= MIN_CALLS and self.trial is None:
+            self.trial = begun({each: n for each, n in self._calls.items() if n > 1})
+            self._calls.clear()
+        return variant(*args)
+
+
+class ProgramTrial:
+    """The mix, eager and the best single backends in turn, a round each.
+
+    ``calls`` are the graphs in their order, with their calls so far. The anchor is the first of those
+    with the fewest, but for one call.
+    ``variants`` has, by graph, that of each assignment; ``over`` says that none is to be timed.
+    """
+
+    def __init__(self, calls: Mapping[AutotunedGraph, int]) -> None:
+        chosen = assignments(calls)
+        self.over = False
+        self.variants: weakref.WeakKeyDictionary[AutotunedGraph, dict[str, Callable[..., Any]]] = (
+            weakref.WeakKeyDictionary(
+                {
+                    each: {name: each.variant(of(each)) for name, of in chosen.items()}
+                    for each in calls
+                }
+            )
+        )
+        fewest = min(calls.values())
+        self._anchor = weakref.ref(next(each for each, n in calls.items() if n <= fewest + 1))
+        # Four rounds without the anchor: it is not called any more.
+        self._most = MIN_CALLS + 4 * sum(calls.values()) // fewest
+        self._barrier = clock.device_barrier()
+        # A backward pass comes after the last call, and a device is not waited for before that.
+        self._to_the_next = self._barrier is not clock.nothing or any(m.trains for m in calls)
+        self._samples: dict[str, list[float]] = {name: [] for name in chosen}
+        self._running = list(chosen)
+        self._warm: set[str] = set()
+        self._random = random.Random(0)  # noqa: S311 - a schedule
+        self._turns = self._order()
+        self._lead_in = LEAD_IN_SECONDS
+        self._sampled: tuple[int, float] = 0, 0.0
+        self._whole = False
+        self._started = self._ended = self._timed = 0.0
+        self._others = 0
+
+    def _order(self) -> list[str]:
+        return self._random.sample(self._running, len(self._running))
+
+    def call(self, member: AutotunedGraph, args: Sequence[Any]) -> Any:
+        """Call a graph in the variant whose turn it is; a call of the anchor ends a round."""
+        variants = self.variants[member]
+        if self._anchor() is member:
+            self._next()
+        else:
+            self._others += 1
+            if self._others > self._most:
+                self._give_up()
+        try:
+            result = variants[self._turns[-1]](*args)
+        except BaseException:
+            self._whole = False
+            raise
+        self._ended = time.perf_counter()
+        return result
+
+    def _next(self) -> None:
+        self._barrier()
+        if self._whole:
+            end = time.perf_counter() if self._to_the_next else self._ended
+            self._count(end - self._started)
+        self._others, self._whole, self._started = 0, True, time.perf_counter()
+
+    def _count(self, seconds: float) -> None:
+        """Take note of a round; the last one of all decides."""
+        name = self._turns[-1]
+        if self._lead_in > 0 and (seconds < SHORT_ROUND or name not in self._warm):
+            self._lead_in -= seconds
+            self._warm.add(name)
+            return
+        self._sampled = rounds, taken = self._sampled[0] + 1, self._sampled[1] + seconds
+        self._timed += seconds
+        if taken < SAMPLE_SECONDS:
+            return
+        self._samples[name].append(taken / rounds)
+        self._sampled = 0, 0.0
+        self._lead_in = LEAD_IN_SECONDS
+        if len(self._turns) > 1:
+            self._turns.pop()
+            return
+        number = len(self._samples[name])
+        if number >= MIN_ROUNDS:
+            self._drop_slow()
+        late = number >= MIN_ROUNDS and self._timed > MAX_SECONDS
+        if number == MAX_ROUNDS or len(self._running) == 1 or late:
+            # What is left of this round runs in the variant that stays.
+            self._turns = [self._decide()]
+        else:
+            self._turns = self._order()
+
+    def _drop_slow(self) -> None:
+        fastest = self._fastest()
+        best = self._samples[fastest]
+        self._running = [
+            name
+            for name in self._running
+            if name == fastest or statistics.speedup(best, self._samples[name]).high > DROP_BELOW
+        ]
+
+    def _fastest(self) -> str:
+        return min(self._running, key=lambda name: float(np.median(self._samples[name])))
+
+    def _decide(self) -> str:
+        mix = self._samples[MIX]
+        found = {
+            name: statistics.speedup(taken[: len(mix)], mix[: len(taken)])
+            for name, taken in self._samples.items()
+            if name != MIX
+        }
+        kept = self._fastest()
+        if kept != MIX and MIX in self._running:
+            # Each its own winner, unless another assignment is faster beyond noise.
+            kept = kept if found[kept].verdict == "slower" else MIX
+        rivals = tuple(BaselineComparison(n, s.ratio, s.low, s.high) for n, s in found.items())
+        rounds = max(len(samples) for samples in self._samples.values())
+        confirmation = OnlineTrial(len(self.variants), kept, rounds, rivals)
+        self.over = True
+        for member in list(self.variants):
+            member.settle("" if kept == MIX else kept, confirmation)
+        return kept
+
+    def _give_up(self) -> None:
+        """Let the graphs wait for another trial, without the anchor."""
+        self.over = True
+        if (anchor := self._anchor()) is not None:
+            anchor.settle()
+
+
+def begun(calls: Mapping[AutotunedGraph, int]) -> ProgramTrial | None:
+    """A trial of these graphs; none, and they are settled, where eager has won clearly.
+
+    Where a backend was near, as Inductor is on training steps, what is between the graphs decides.
+    """
+    sums = totals(calls)
+    near = [name for name in sums if name != EAGER and sums[name] * DROP_BELOW < sums[EAGER]]
+    if near or any(member.winner != EAGER for member in calls):
+        return ProgramTrial(calls)
+    for member in calls:
+        member.settle()
+    return None
+
+
+def totals(calls: Mapping[AutotunedGraph, int]) -> dict[str, float]:
+    """Seconds of calls by the graphs' own races: of each backend for all of them, and of eager.
+
+    A backend of which only graphs that hardly count have a variant is left out: it would be eager.
+    """
+    eager = {member: n * member.seconds.get(EAGER, 0.0) for member, n in calls.items()}
+    found = {EAGER: sum(eager.values())}
+    for name in {name for member in calls for name in member.seconds} - {EAGER}:
+        having = {member: n for member, n in calls.items() if name in member.seconds}
+        if sum(eager[member] for member in having) >= MIN_SHARE * found[EAGER]:
+            own = sum(n * member.seconds[name] for member, n in having.items())
+            found[name] = own + sum(eager[member] for member in calls if member not in having)
+    return found
+
+
+def assignments(
+    calls: Mapping[AutotunedGraph, int],
+) -> dict[str, Callable[[AutotunedGraph], str]]:
+    """By name, what tells the backend of a graph."""
+    sums = totals(calls)
+    singles = sorted(sums.keys() - {EAGER}, key=sums.__getitem__)[:MAX_SINGLE_BACKENDS]
+    winners = {member.winner for member in calls}
+    chosen: dict[str, Callable[[AutotunedGraph], str]] = {MIX: lambda member: member.winner}
+    for name in (EAGER, *singles):
+        if winners != {name}:
+            chosen[name] = lambda _, name=name: name  # type: ignore[misc]
+    return chosen

@@ -1,0 +1,88 @@
+"""AOTAutograd's graph of a captured one: from disk where it was made before, for inference alone.
+
+A later process, or another backend with the same decompositions, has ``relu(linear(x, w, b))`` as
+``permute``, ``addmm``, ``relu`` without tracing it. What AOTAutograd does at each call (copies into
+inputs, views of results) is not kept, so a graph for which it does anything has no entry.
+"""
+
+import functools
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch.fx import GraphModule
+
+from dynamo_ext.backends import disk_cache
+from dynamo_ext.backends.graph_key import captured_key
+from dynamo_ext.backends.support import graph_text
+from dynamo_ext.backends.support.engine_store import EngineStore, warn
+from dynamo_ext.backends.support.support_cache import surroundings
+from dynamo_ext.backends.torch_private import aot, decompositions
+from dynamo_ext.interruptions import pass_on, suppressed
+from dynamo_ext.records.graph import PartitionRole
+from dynamo_ext.torch_private import dispatch
+
+
+def store() -> EngineStore:
+    """Where normalised graphs are kept."""
+    return EngineStore(disk_cache.folder() / "graphs")
+
+
+def normalised(
+    graph: GraphModule,
+    inputs: Sequence[Any],
+    stage: aot.Stage,
+    table: decompositions.Decompositions,
+) -> Callable[..., Any]:
+    """A captured graph whose ATen graphs ``stage`` compiles, as ``aot.aot_compile`` makes it."""
+    decompositions.refuse_wrong_cuts(graph)
+    kept, key = store(), None
+    # Of what cannot be read there is no entry.
+    with suppressed(Exception):
+        key = captured_key(graph, inputs, [*_facts(graph), *sorted(map(_cut, table.items()))])
+    names = dict(enumerate(node.name for node in graph.graph.nodes))
+    if key and (text := kept.find(key)):
+        try:
+            static, _, operations = text.decode().partition("\n")
+            facts = aot.Facts(json.loads(static))
+            made = graph_text.read(operations, names)
+        except Exception as error:  # noqa: BLE001 - it is traced again
+            pass_on(error)
+            kept.forget(key)
+            warn(f"a normalised graph cannot be read ({error})")
+        else:
+            return aot.without_gradients(stage(made, "inference", facts))
+
+    def noted(made: GraphModule, role: PartitionRole, facts: aot.Facts) -> Callable[..., Any]:
+        if key and role == "inference" and facts.plain:
+            places = {name: place for place, name in names.items()}
+            # AOTAutograd is at work in a mode of its own.
+            with suppressed(Exception), dispatch.outside_modes():
+                operations = graph_text.written(made, places)
+                kept.keep(key, f"{json.dumps([*facts.static_inputs])}\n{operations}".encode())
+        return stage(made, role, facts)
+
+    return aot.aot_compile(graph, inputs, noted, table)
+
+
+def _facts(graph: GraphModule) -> tuple[str, str, str]:
+    return _place(), aot.settings(), aot.marks(graph)
+
+
+@functools.cache
+def _place() -> str:
+    """Our code, torch's and the machine."""
+    ours = Path(__file__).parents[2]
+    folders = (ours / "backends", ours / "torch_private")
+    found = hashlib.sha256(repr([*surroundings(())]).encode())
+    for path in sorted(path for folder in folders for path in folder.rglob("*.py")):
+        found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def _cut(entry: tuple[Any, Callable[..., Any]]) -> str:
+    operator, function = entry
+    named: Any = getattr(function, "func", function)
+    return f"{operator} {named.__module__}.{named.__qualname__}"
