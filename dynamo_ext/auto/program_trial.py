@@ -109,9 +109,9 @@ class ProgramTrials(threading.local):
 class ProgramTrial:
     """The mix, eager and the best single backends in turn, a round each.
 
-    ``calls`` are the graphs in their order, with their calls so far. The anchor is the first of those
-    with the fewest, but for one call.
-    ``variants`` has, by graph, that of each assignment; ``over`` says that none is to be timed.
+    ``calls`` are the graphs in their order, with their calls so far: the anchor is the first of
+    those with the fewest, give or take one. ``variants`` has, by graph, that of each assignment;
+    ``over`` says that none is to be timed.
     """
 
     def __init__(self, calls: Mapping[AutotunedGraph, int]) -> None:

@@ -3,7 +3,7 @@
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch.fx import Graph, GraphModule, Node, Proxy, map_arg
@@ -20,15 +20,37 @@ def duplicate(graph: GraphModule) -> GraphModule:
     return GraphModule(graph, _copied(graph))
 
 
-def without_code(graph: GraphModule) -> GraphModule:
-    """The same for an engine: Python code that nothing runs is not written."""
-    return fx_nodes.without_code(graph, _copied(graph))
-
-
 def _copied(graph: GraphModule) -> Graph:
     nodes = Graph()
     nodes.output(nodes.graph_copy(graph.graph, {}))
     return nodes
+
+
+class WithoutCode(GraphModule):
+    """A graph module whose Python code is written where it first runs, or by ``write_code``."""
+
+    def recompile(self) -> Any:
+        """Write nothing: most of what an engine is made of never runs in Python."""
+
+    def forward(self, *args: Any) -> Any:
+        """Run it."""
+        self.write_code()
+        return self.forward(*args)
+
+    def write_code(self) -> None:
+        """Write the code, so that ``forward`` is this code alone."""
+        super().recompile()
+
+    @property
+    def code(self) -> str:
+        """The code."""
+        self.write_code()
+        return super().code
+
+    @classmethod
+    def of(cls, graph: GraphModule) -> Self:
+        """A copy as ``duplicate`` makes it."""
+        return cls(graph, _copied(graph))
 
 
 def own_copy(graph: GraphModule) -> GraphModule:

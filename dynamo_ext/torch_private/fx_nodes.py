@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.fx import Graph, GraphModule, Node
-from torch.fx._lazy_graph_module import _LazyGraphModule
+from torch.fx import Node
 
 _CAPTURED = "dynamo_ext_captured"
 
@@ -36,17 +35,6 @@ def captured_name(node: Node) -> str:
 def give_captured_name(node: Node, name: str) -> None:
     """Have ``captured_name`` say so of a node that no tracing made."""
     node.meta[_CAPTURED] = name
-
-
-def without_code(root: torch.nn.Module, graph: Graph) -> GraphModule:
-    """A graph module whose Python code is written when it first runs, or by ``write_code``."""
-    return _LazyGraphModule(root, graph)
-
-
-def write_code(module: GraphModule) -> None:
-    """Write a graph module's Python code, so that ``forward`` is this code alone."""
-    module.recompile()
-    _LazyGraphModule.force_recompile(module)
 
 
 def changes_geometry(node: Node) -> bool:

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch.fx import GraphModule
 
-from dynamo_ext.backends.fx_graph import FROZEN, hold, without_code
+from dynamo_ext.backends.fx_graph import FROZEN, WithoutCode, hold
 
 _pointer = torch.Tensor.data_ptr
 _version = operator.attrgetter("_version")
@@ -142,7 +142,7 @@ def frozen(
     The other placeholders keep their order. Constants are ``get_attr`` nodes with the
     placeholder's ``meta``.
     """
-    result = without_code(graph)
+    result = WithoutCode.of(graph)
     placeholders = [node for node in result.graph.nodes if node.op == "placeholder"]
     for position in unused:
         result.graph.erase_node(placeholders[position])

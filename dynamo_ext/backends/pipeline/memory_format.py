@@ -9,9 +9,8 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from dynamo_ext.backends.fx_graph import without_code
+from dynamo_ext.backends.fx_graph import WithoutCode
 from dynamo_ext.backends.support.single_op import size
-from dynamo_ext.torch_private import fx_nodes
 
 
 def order_of(value: Any) -> tuple[int, ...]:
@@ -69,8 +68,8 @@ def relaxed(graph: GraphModule) -> GraphModule:
     Tracing wrote ``view`` where a result was to be row-major; a kernel may give other strides than
     its description for tracing does.
     """
-    own = without_code(graph)
+    own = WithoutCode.of(graph)
     for node in own.graph.find_nodes(op="call_function", target=torch.ops.aten.view.default):
         node.target = torch.ops.aten.reshape.default
-    fx_nodes.write_code(own)
+    own.write_code()
     return own

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from dynamo_ext.backends.fx_graph import attribute
+from dynamo_ext.backends.fx_graph import WithoutCode, attribute
 from dynamo_ext.backends.graph_key import LIBRARIES
 from dynamo_ext.torch_private import dispatch, fx_nodes
 
@@ -56,7 +56,7 @@ def read(text: str, captured: Mapping[int, str]) -> GraphModule:
             node.meta["val"] = _value(line["value"], mode)
         if line["captured"] is not None:
             fx_nodes.give_captured_name(node, captured[line["captured"]])
-    return fx_nodes.without_code(root, graph)
+    return WithoutCode(root, graph)
 
 
 def _line(graph: GraphModule, node: Node, captured: Mapping[str, int]) -> dict[str, Any]:

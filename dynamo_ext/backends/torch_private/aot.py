@@ -223,9 +223,9 @@ def marks(graph: GraphModule) -> str:
 def settings() -> str:
     """What AOTAutograd's graphs depend on beside the graph that it gets.
 
-    Raises ``RuntimeError`` where that cannot be told: a mode of Python's or autocast is on.
+    Raises ``RuntimeError`` where autocast is on.
     """
-    if torch._C._len_torch_function_stack() or torch._C._is_any_autocast_enabled():
+    if torch._C._is_any_autocast_enabled():
         raise RuntimeError
     backends: Any = torch.backends
     names = ("enabled", "deterministic", "benchmark", "allow_tf32")
