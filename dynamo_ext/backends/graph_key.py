@@ -83,7 +83,7 @@ def _is_torchs(graph: GraphModule, node: Any) -> bool:
         constant: Any = attribute(graph, target)
         return _is_known(constant) and not (constant.is_conj() or constant.is_neg())
     if node.op != "call_function":
-        return node.op != "call_module"
+        return bool(node.op != "call_module")
     if library := fx_nodes.library(target):
         return library in LIBRARIES
     if isinstance(target, types.MethodDescriptorType | types.WrapperDescriptorType):

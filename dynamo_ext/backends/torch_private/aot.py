@@ -234,6 +234,7 @@ def settings() -> str:
         torch.is_grad_enabled(),
         torch.is_inference_mode_enabled(),
         torch.get_default_dtype(),
+        torch.cuda.is_initialized() and torch.cuda.current_device(),  # type: ignore[no-untyped-call]
         torch.are_deterministic_algorithms_enabled(),
         torch.get_float32_matmul_precision(),
         backends.mkldnn.enabled,
