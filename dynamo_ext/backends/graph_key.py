@@ -54,7 +54,7 @@ def captured_key(graph: GraphModule, inputs: Sequence[Any], facts: Sequence[str]
     """The identity of what AOTAutograd makes of a captured graph.
 
     Constants count by their values. ``facts`` are those of all that it depends on besides. Nothing
-    where an input is no plain tensor, two are one, or an operation is not torch's own.
+    where an input is not a plain tensor, two are one, or an operation is not torch's own.
     """
     if len({*map(id, inputs)}) < len(inputs) or not all(map(_is_known, inputs)):
         return None

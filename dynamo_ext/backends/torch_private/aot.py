@@ -5,7 +5,7 @@ import copy
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch._functorch import config
@@ -14,7 +14,6 @@ from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends.torch_private.backend_registry import torch_backend
 from dynamo_ext.backends.torch_private.decompositions import Decompositions, refuse_wrong_cuts
-from dynamo_ext.records.graph import PartitionRole
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,8 @@ class Facts:
     plain: bool = True
 
 
-Stage = Callable[[GraphModule, PartitionRole, Facts], Callable[[Sequence[Any]], Any]]
+Role = Literal["inference", "forward", "backward"]
+Stage = Callable[[GraphModule, Role, Facts], Callable[[Sequence[Any]], Any]]
 """Compiles a graph of AOT's to what takes a sequence of its inputs."""
 
 
@@ -59,7 +59,7 @@ def aot_compile(
 
     direct: list[Callable[[Sequence[Any]], Any]] = []
 
-    def compiled(graph: GraphModule, role: PartitionRole) -> Callable[..., Any]:
+    def compiled(graph: GraphModule, role: Role) -> Callable[..., Any]:
         facts = _facts(graph, len(inputs))
         run = stage(graph, role, facts)
         if role == "inference" and facts.plain:

@@ -22,9 +22,9 @@ def onnx_registry() -> Any:
     """The exporter's table from ATen operators to ONNX functions (half a second, once).
 
     With what it does not know as it comes here, or gets wrong: recurrent layers, sorting, extremes;
-    and GELU.
+    and, where it does too much, GELU and views.
     """
-    from dynamo_ext.backends.engines.onnx import activations, extremes, recurrent, sorting
+    from dynamo_ext.backends.engines.onnx import activations, extremes, recurrent, shapes, sorting
 
     with quiet_exporter():
         # Imported first, so that their loggers exist by the time that they are silenced.
@@ -35,6 +35,9 @@ def onnx_registry() -> Any:
         registry = _registration.ONNXRegistry.from_torchlib()
         registry.register_op(torch.ops.aten.mkldnn_rnn_layer.default, recurrent.layer)
         registry.register_op(torch.ops.aten.gelu.default, activations.gelu)
+        registry.register_op(torch.ops.aten.view.default, shapes.view)
+        registry.register_op(torch.ops.aten._unsafe_view.default, shapes.view)
+        registry.register_op(torch.ops.aten.expand.default, shapes.expand)
         registry.register_op(torch.ops.aten.sort.stable, sorting.sort)
         registry.register_op(torch.ops.aten.topk.default, sorting.topk)
         for name, function in extremes.FUNCTIONS.items():
