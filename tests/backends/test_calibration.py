@@ -166,6 +166,7 @@ def test_nothing_is_kept_where_weights_are_no_constants(net: nn.Module) -> None:
     assert [part.calibrated for part in parts if part.engine == "onnxrt"] == []
 
 
+@pytest.mark.usefixtures("older_objects_frozen")
 def test_kept_inputs_go_with_the_weights(engine: str) -> None:
     def call(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
         found: torch.Tensor = module(x).relu().tanh()
@@ -304,6 +305,7 @@ def test_a_strict_bound_that_is_missed_is_eagers(engine: str, net: nn.Module) ->
     assert "rel<=1e-06 was asked for" in fallback.message
 
 
+@pytest.mark.usefixtures("older_objects_frozen")
 def test_a_calibrated_engine_goes_with_the_last_reference_to_it(
     engine: str, net: nn.Module, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
     from dynamo_ext.records.report import Report
 
+# The cells collect garbage.
+pytestmark = pytest.mark.usefixtures("older_objects_frozen")
+
 SETUP = """
 import gc
 torch.manual_seed(0)

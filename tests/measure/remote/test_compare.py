@@ -193,7 +193,7 @@ def test_an_interrupt_keeps_what_was_measured_and_leaves_no_process():
 
     def interrupt(step):
         if step.candidate == "hanging":
-            threading.Timer(3.0, _thread.interrupt_main).start()
+            threading.Timer(1.0, _thread.interrupt_main).start()
 
     listed = candidates_of([fine, hanging, slow])
     with interruptible(), reporting_to(interrupt):

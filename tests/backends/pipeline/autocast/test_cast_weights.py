@@ -236,6 +236,7 @@ def test_where_changes_are_not_seen_they_are_cast_in_each_call(
     assert made == ["new", *["again"] * 3]
 
 
+@pytest.mark.usefixtures("older_objects_frozen")
 def test_each_instance_has_casts_that_go_with_it(made: list[str]) -> None:
     function = dynamo_ext.optimize("eager:bf16")(lambda module, x: module(x))
     first, second = mlp(), mlp()
