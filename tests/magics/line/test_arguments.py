@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from IPython.core.error import UsageError
 
-from dynamo_ext.magics.arguments import cell_arguments, key_and_value, unquoted
-from dynamo_ext.magics.dynamo import DynamoMagics
+from dynamo_ext.magics.arguments import key_and_value
 from tests.capture.live import Live, Ran, counting_compiles, live
 
 if TYPE_CHECKING:
@@ -198,38 +196,6 @@ def test_a_syntax_error_is_shown_as_pythons(cells: Live) -> None:
     assert names(cells) == before
 
 
-def parsed(**given: Any) -> argparse.Namespace:
-    asked = vars(DynamoMagics.dynamo.parser.parse_args([]))
-    return argparse.Namespace(**{**asked, **given})
-
-
-def test_defaults() -> None:
-    found = cell_arguments(parsed())
-    assert (found.mode, found.backend, found.dynamic, found.options) == ("optimize", None, None, ())
-
-
-def test_profile_is_a_flag() -> None:
-    assert cell_arguments(parsed(profile=True)).profile
-    assert not cell_arguments(parsed()).profile
-
-
-def test_dynamic_has_three_states() -> None:
-    assert cell_arguments(parsed(dynamic=True)).dynamic is True
-    assert cell_arguments(parsed(static=True)).dynamic is False
-
-
-def test_a_precision_is_an_option() -> None:
-    assert cell_arguments(parsed(precision="bf16")).options == (("precision", "bf16"),)
-
-
 def test_options_are_pairs() -> None:
     found = [key_and_value(text) for text in ("a=1", " b = 'x=y' ", "'c=3'")]
     assert found == [("a", "1"), ("b", "x=y"), ("c", "3")]
-
-
-@pytest.mark.parametrize(
-    ("text", "bare"),
-    [("'a'", "a"), ('"a"', "a"), ("a", "a"), ("'a\"", "'a\""), ("'", "'"), ("", "")],
-)
-def test_one_pair_of_quotes_goes(text: str, bare: str) -> None:
-    assert unquoted(text) == bare
