@@ -140,21 +140,6 @@ def test_a_wrapped_module_is_a_module() -> None:
     assert fast(X).tolist() == [2, 2]
 
 
-def test_a_loaded_state_dict_is_used() -> None:
-    net, other = Net(), Net()
-    fast = dynamo_ext.optimize("eager")(net)
-    fast(X)
-    net.load_state_dict(other.state_dict())
-    assert torch.equal(fast(X), other(X))
-
-
-def test_a_module_trains() -> None:
-    net = Net()
-    fast = dynamo_ext.optimize("eager")(net)
-    fast(X).sum().backward()
-    assert net.fc.weight.grad is not None
-
-
 def test_run_reuses_and_never_compiles(compiles: list[str]) -> None:
     dynamo_ext.optimize("eager")(double)(X)
     assert len(compiles) == 1
