@@ -51,3 +51,20 @@ def install(monkeypatch, tick=0.001):
     for module in USERS:
         monkeypatch.setattr(module, "time", time)
     return time
+
+
+class Stopped:
+    """Goes on only where a test says so."""
+
+    now = 1.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+stopped = Stopped()
+
+
+def seconds(given: float = 0.2) -> first_run.FirstRun:
+    """Seconds of a first run, by the clock that stands still."""
+    return first_run.FirstRun(given, clock=stopped)

@@ -7,24 +7,7 @@ import pytest
 from dynamo_ext.capture.events import capture_disabled
 from dynamo_ext.timing import first_run
 from dynamo_ext.timing.first_run import FirstRun
-
-SECONDS = 0.2
-
-
-class Clock:
-    """Goes on only where a test says so."""
-
-    now = 1.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-CLOCK = Clock()
-
-
-def seconds(given: float = SECONDS) -> FirstRun:
-    return FirstRun(given, clock=CLOCK)
+from tests.timing.fake_clock import seconds, stopped
 
 
 def test_there_is_no_limit_where_nobody_asks() -> None:
@@ -37,15 +20,15 @@ def test_there_is_no_limit_where_nobody_asks() -> None:
 def test_only_work_counts_and_work_within_work_once() -> None:
     given = seconds()
     with given.working():
-        CLOCK.now += 0.1
+        stopped.now += 0.1
         with given.working():
-            CLOCK.now += 0.05
-    CLOCK.now += 1
+            stopped.now += 0.05
+    stopped.now += 1
     assert given.spent == pytest.approx(0.15)
     assert given.left == pytest.approx(0.05)
     assert not given.used_up()
     with given.working():
-        CLOCK.now += 0.06
+        stopped.now += 0.06
         assert "0.2 s for the first run" in given.used_up()
 
 
@@ -64,7 +47,7 @@ def test_what_took_the_last_of_it_is_named() -> None:
     given = seconds()
     for name in ("forward", "step", "forward", "loss"):
         with given.working(name):
-            CLOCK.now += 0.06
+            stopped.now += 0.06
     message = capture_disabled.used_up(given).message
     assert message.startswith("The 0.2 s for the first run were used up, 60.0 ms by `loss`: what")
 
@@ -72,10 +55,10 @@ def test_what_took_the_last_of_it_is_named() -> None:
 def test_what_is_expected_to_outlast_the_second_half_does_not_begin() -> None:
     given = seconds()
     with given.working("forward", "forward", 2):
-        CLOCK.now += 0.09
+        stopped.now += 0.09
     assert not given.used_up("forward", 9), "of the first half, more than half is left"
     with given.working("step", "step"):
-        CLOCK.now += 0.05
+        stopped.now += 0.05
     assert "it would take about 0.09 s" in given.used_up("forward", 2)
     assert not given.used_up("forward", 1)
     assert not given.used_up("step")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import pytest
+from IPython.core import display_functions, getipython
 
 from dynamo_ext.records.capture import Bytecode, Frame, GraphBreak, Guard, Recompile
 from dynamo_ext.records.common import CodeBlock, SourceLine
@@ -336,3 +338,28 @@ def compared() -> dict[str, Comparison]:
 def a_comparison(request, compared) -> Comparison:
     """Each kind of comparison in turn."""
     return compared[request.param]
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """What display() was given, in a kernel."""
+    shell = SimpleNamespace(kernel=object())
+    outputs: list[dict[str, object]] = []
+    monkeypatch.setattr(getipython, "get_ipython", lambda: shell)
+    monkeypatch.setattr(
+        display_functions, "display", lambda bundle, *, raw: outputs.append(bundle) if raw else None
+    )
+    monkeypatch.setattr("IPython.display.display", display_functions.display)
+    return outputs
+
+
+@pytest.fixture
+def walk():
+    """A widget and all that are within it."""
+
+    def within(widget):
+        yield widget
+        for child in getattr(widget, "children", ()):
+            yield from within(child)
+
+    return within

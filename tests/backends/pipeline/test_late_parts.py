@@ -9,11 +9,10 @@ import torch
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.engines.callable.backend import CallableBackend
 from dynamo_ext.timing import first_run
-from dynamo_ext.timing.first_run import FirstRun, within
+from dynamo_ext.timing.first_run import within
+from tests.timing.fake_clock import seconds, stopped
 
 Harness = Any
-
-SECONDS = 0.2
 
 X = torch.randn(3, 4)
 
@@ -22,24 +21,8 @@ def fn(x: torch.Tensor) -> torch.Tensor:
     return (x + 1).sin() * 2 + 1
 
 
-class Clock:
-    """Goes on only where a test says so."""
-
-    now = 1.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-CLOCK = Clock()
-
-
 def slowly(_: int) -> None:
-    CLOCK.now += SECONDS * 1.5
-
-
-def seconds(given: float = SECONDS) -> FirstRun:
-    return FirstRun(given, clock=CLOCK)
+    stopped.now += 0.3
 
 
 def test_what_compiles_is_finished_and_the_next_part_waits_for_new_seconds(
@@ -56,7 +39,7 @@ def test_what_compiles_is_finished_and_the_next_part_waits_for_new_seconds(
     told = next(each for each in harness.journal.fallbacks.values() if each.stage == "lower")
     assert (told.scope, told.remedy) == ("partition", first_run.REMEDY)
     assert "0.2 s for the first run were used up" in told.message
-    with torch.no_grad(), within(seconds(10 * SECONDS)):
+    with torch.no_grad(), within(seconds(2.0)):
         torch.testing.assert_close(run(X), fn(X))
     assert len(scripted.lowered) == 2
     assert harness.engines == {"scripted": 3, "eager": 1}

@@ -3,10 +3,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from types import SimpleNamespace
 
 import pytest
-from IPython.core import display_functions, getipython
 
 from dynamo_ext.widgets import live
 from dynamo_ext.widgets.comparison.view import TITLES, ComparisonView, display_comparison
@@ -30,12 +28,6 @@ def sorted_by(view):
     return re.findall(
         r'title="[^"]*" aria-sort="(\w+ending)"><button[^>]*>([^<]*)<', view.panes["Speed"].value
     )
-
-
-def walk(widget):
-    yield widget
-    for child in getattr(widget, "children", ()):
-        yield from walk(child)
 
 
 def test_it_opens_with_the_baseline_and_the_best_on_top(view):
@@ -172,7 +164,7 @@ def test_where_only_the_baseline_was_measured_there_is_nothing_to_use(compared):
     view.close()
 
 
-def test_without_use_there_is_no_such_control(view):
+def test_without_use_there_is_no_such_control(view, walk):
     assert view.button is None
     assert not [w for w in walk(view.widget) if type(w).__name__ == "Button"]
 
@@ -183,7 +175,7 @@ def test_an_error_in_a_callback_is_shown(view, monkeypatch):
     assert "ZeroDivisionError" in view.panes["Speed"].value
 
 
-def test_closing_closes_all_that_it_made(compared):
+def test_closing_closes_all_that_it_made(compared, walk):
     view = ComparisonView(compared["full"], str)
     found = [*walk(view.widget), view.graph]
     view.close()
@@ -202,18 +194,6 @@ def test_hostile_names_stay_text(compared, page, rude):
     assert rude in read.text
     assert "script" not in {tag for tag, _ in read.tags}
     view.close()
-
-
-@pytest.fixture
-def sent(monkeypatch):
-    """What display() was given, in a kernel."""
-    outputs: list[dict[str, object]] = []
-    monkeypatch.setattr(getipython, "get_ipython", lambda: SimpleNamespace(kernel=object()))
-    monkeypatch.setattr(
-        "IPython.display.display", lambda bundle, *, raw: outputs.append(bundle) if raw else None
-    )
-    monkeypatch.setattr(display_functions, "display", lambda bundle, *, raw: None)
-    return outputs
 
 
 def test_a_notebook_gets_the_static_form_and_then_the_widget_alone(compared, sent):

@@ -5,11 +5,8 @@ import dataclasses
 import json
 import re
 import time
-from types import SimpleNamespace
 
 import ipywidgets
-import pytest
-from IPython.core import display_functions, getipython
 
 from dynamo_ext.records.capture import Guard
 from dynamo_ext.widgets import ReportView, display_report, live, report_mimebundle
@@ -159,19 +156,13 @@ def test_3000_guards_are_shown_soon_and_counted(reports, page):
     assert "m.a2999 must stay 1." in page(pane.body.value).text
 
 
-def test_closing_a_view_closes_all_that_it_made(reports):
+def test_closing_a_view_closes_all_that_it_made(reports, walk):
     view = ReportView(reports["mixed"])
     for index in range(len(TITLES)):
         view.tabs.selected_index = index
     found = list(walk(view.widget))
     view.close()
     assert all(widget.comm is None for widget in found)
-
-
-def walk(widget):
-    yield widget
-    for child in getattr(widget, "children", ()):
-        yield from walk(child)
 
 
 def test_two_reports_share_no_id(reports, page):
@@ -198,19 +189,6 @@ def test_the_text_in_a_notebook_is_cut_with_a_count(reports):
     assert "\n… " in short
     assert "%dynamo report shows all of it." in " ".join(short.split())
     assert report_mimebundle(reports["nothing"])["text/plain"] == static.text(reports["nothing"])
-
-
-@pytest.fixture
-def sent(monkeypatch):
-    """What display() was given, in a kernel."""
-    shell = SimpleNamespace(kernel=object())
-    outputs: list[dict[str, object]] = []
-    monkeypatch.setattr(getipython, "get_ipython", lambda: shell)
-    monkeypatch.setattr(
-        display_functions, "display", lambda bundle, *, raw: outputs.append(bundle) if raw else None
-    )
-    monkeypatch.setattr("IPython.display.display", display_functions.display)
-    return outputs
 
 
 def test_a_notebook_gets_the_static_form_and_then_the_widget_alone(reports, sent):
