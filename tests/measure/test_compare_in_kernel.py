@@ -101,3 +101,10 @@ def test_what_runs_in_the_kernel_goes_on(
         run("print([row.outcome for row in r.record.candidates])") == "['measured', 'measured']\n"
     )
     assert run(check).strip().endswith(said)
+
+
+def test_a_process_that_crashes_is_not_the_kernel(run: Run) -> None:
+    run("import ctypes, os\npid = os.getpid()\ndef crashing(*_):\n    ctypes.string_at(0)")
+    run("%%dynamo compare -b crashing --isolate -n 8 --quiet -o r\ny = x.sin() + 1")
+    assert "segmentation fault" in run("print(r['crashing'].reason)")
+    assert run("print(os.getpid() == pid)") == "True\n"

@@ -274,32 +274,6 @@ def test_a_script_without_a_main_guard_runs_once(tmp_path, form):
     assert ran.stdout.split("\n")[:2] == ["main", "measured 1 0"], ran.stderr
 
 
-SETUP = """
-%load_ext dynamo_ext
-import ctypes, os, torch
-pid = os.getpid()
-x = torch.ones(3)
-def crashing(graph, inputs):
-    ctypes.string_at(0)
-"""
-
-
-def test_the_kernel_of_a_notebook_lives():
-    import nbclient
-    import nbformat
-
-    cells = [
-        SETUP,
-        "%%dynamo compare -b crashing --isolate -n 8 --quiet -o r\ny = x.sin() + 1",
-        "print(r['crashing'].reason, os.getpid() == pid)",
-    ]
-    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in cells])
-    nbclient.NotebookClient(made, timeout=120, kernel_name="python3").execute()
-    [output] = made.cells[-1].outputs
-    assert "segmentation fault" in output.text
-    assert output.text.strip().endswith("True")
-
-
 def packed(task, **changes):
     """A payload for a process that is not our own, with an envelope to alter."""
     made = serialization.pack(task, candidates_of([fine]), Settings(rounds=ROUNDS), local=False)
