@@ -126,6 +126,15 @@ def test_a_convolution_alone_says_what_calibrates_it(engine: str) -> None:
     assert "--check-on" in fallback.remedy
 
 
+def test_int8_without_constant_weights_is_eager(engine: str) -> None:
+    compiled = dynamo_ext.optimize(f"{engine}:int8")(lambda x, y: ((x @ y).relu() @ y).relu())
+    x = torch.eye(8)
+    assert torch.equal(compiled(x, x), x)
+    [fallback] = compiled.report().fallbacks
+    assert "No product in it has constant weights" in fallback.message
+    assert "torch.no_grad()" in fallback.remedy
+
+
 def test_what_is_compiled_already_stays(engine: str, net: nn.Module) -> None:
     compiled = dynamo_ext.optimize(f"{engine}:int8")(net)
     [given] = batches(1)

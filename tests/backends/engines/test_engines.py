@@ -69,8 +69,7 @@ NEGATED = {
 }
 
 
-@pytest.mark.parametrize("name", NEGATED)
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("engine", "name"), crossed(ENGINES, NEGATED))
 def test_what_is_negated_lazily_has_the_right_sign(
     harness: Harness, engine: str, name: str
 ) -> None:

@@ -472,14 +472,6 @@ def test_quantising_configures_no_logging(
     assert capfd.readouterr().err == ""
 
 
-def test_int8_without_constant_weights_is_eager() -> None:
-    compiled = dynamo_ext.optimize("onnxrt:int8")(lambda x, y: ((x @ y).relu() @ y).relu())
-    x = torch.eye(8)
-    assert torch.equal(compiled(x, x), x)
-    [fallback] = compiled.report().fallbacks
-    assert "No product in it has constant weights" in fallback.message
-
-
 def test_an_outlier_that_int8_cannot_hold_is_eagers() -> None:
     layer = nn.Linear(64, 8, bias=False).eval()
     with torch.no_grad():

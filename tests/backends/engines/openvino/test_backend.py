@@ -358,15 +358,6 @@ def test_products_of_constant_weights_in_int8(rows: int, monkeypatch: pytest.Mon
     assert precisions[-1] == ["i8"] * 4
 
 
-def test_int8_without_constant_weights_is_eager() -> None:
-    compiled = dynamo_ext.optimize("openvino:int8")(lambda x, y: ((x @ y).relu() @ y).relu())
-    x = torch.eye(8)
-    assert torch.equal(compiled(x, x), x)
-    [fallback] = compiled.report().fallbacks
-    assert "No product in it has constant weights, and OpenVINO" in fallback.message
-    assert "torch.no_grad()" in fallback.remedy
-
-
 def test_weights_that_are_not_finite_stay_as_they_are_in_int8() -> None:
     model = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 8)).eval()
     with torch.no_grad():
