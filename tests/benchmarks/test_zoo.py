@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 
@@ -14,7 +12,7 @@ from benchmarks.models.row import Row
 from benchmarks.models.run import rows
 from benchmarks.workers import Bounds
 from benchmarks.zoo import MODELS
-from benchmarks.zoo.form import LARGER, TINY, Form
+from benchmarks.zoo.form import TINY
 from benchmarks.zoo.model import tensors
 from dynamo_ext.backends import registry
 from tests.crosses import share
@@ -47,22 +45,6 @@ def test_a_model_is_the_same_each_time_and_has_something_to_say(model):
         assert mine.double().isfinite().all()
     largest = max(float(leaf.double().abs().max()) for leaf in found)
     assert 1e-2 < largest < 100
-
-
-@pytest.mark.parametrize("model", MODELS.values(), ids=list(MODELS))
-def test_a_larger_form_has_larger_batches(model):
-    # Of the tiny layers: what is asked is whether the model takes such a batch.
-    larger = replace(model, usual=model.tiny).build(Form("large"))
-    module, args, kwargs = model.build(TINY)
-    times = LARGER if model.batched else 1
-    given, more = tensors([larger.args, larger.kwargs]), tensors([args, kwargs])
-    assert [leaf.shape[0] for leaf in given] == [leaf.shape[0] * times for leaf in more]
-    with larger.gradients():
-        found = numbers(larger.module(*larger.args, **larger.kwargs))
-        expected = numbers(module(*args, **kwargs))
-    for mine, theirs in zip(found, expected, strict=True):
-        if theirs.ndim and model.batched:
-            torch.testing.assert_close(mine[: len(theirs)], theirs, rtol=1e-4, atol=1e-4)
 
 
 @pytest.fixture(scope="module", params=ENGINES)
