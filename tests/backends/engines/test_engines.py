@@ -300,6 +300,41 @@ def test_what_an_engine_refuses_and_why(
     assert reason in answer.reason
 
 
+TABLE = torch.randn(5, 3)
+RAISES: dict[str, tuple[Any, tuple[int, ...]]] = {
+    "embedding": (lambda i: F.embedding(i, TABLE) * 2 + 1, (5, -1)),
+    "index": (lambda i: TABLE[i] * 2 + 1, (5, -6)),
+    "index_select": (lambda i: TABLE.index_select(0, i) * 2 + 1, (5, -1)),
+    "gather": (lambda i: TABLE.gather(0, i[:, None]) * 2 + 1, (5, -1)),
+    "scatter": (lambda i: TABLE.scatter(0, i[:, None], 1.0) * 2 + 1, (5, -1)),
+    "division": (lambda i: (i + 5) // (i + 1) * 2 + 1, (-1,)),
+}
+"""What looks at numbers, and those that must not be among them; of other engines, in their tests."""
+
+
+@pytest.mark.parametrize(
+    ("engine", "name"),
+    [
+        *(("xla", name) for name in RAISES),
+        *(("onnx2tf", name) for name in ("embedding", "gather", "division")),
+        *(("tvm", name) for name in ("embedding", "gather", "index_select")),
+    ],
+)
+def test_where_torch_raises_an_engine_raises(harness: Harness, engine: str, name: str) -> None:
+    fn, wrong = RAISES[name]
+    compiled = harness.compile(fn, compiler(engine, min_partition=1))
+    good = torch.tensor([0, 4, 1])
+    with torch.no_grad():
+        for number in wrong:
+            same(compiled(good), fn(good))
+            for call in (fn, compiled):
+                with pytest.raises((IndexError, RuntimeError)):
+                    call(torch.tensor([0, number, 1]))
+        same(compiled(good), fn(good))
+    assert set(harness.engines) == {engine}
+    assert not harness.stages
+
+
 @pytest.mark.parametrize("engine", ["onnxrt", "openvino", "onnx2tf"])
 def test_weights_are_inputs_where_they_are_not_to_be_frozen(harness: Harness, engine: str) -> None:
     model, x = mlp(), torch.randn(2, 8)

@@ -135,23 +135,6 @@ def test_an_index_out_of_range_is_eagers_error(harness: Harness, index: int) -> 
         same(compiled(x, torch.tensor([3, 3, 3])), x[[3, 3, 3]] * 2 + 1)
 
 
-@pytest.mark.parametrize("name", ["embedding", "gather", "index_select"])
-def test_other_indices_are_watched_too(harness: Harness, name: str) -> None:
-    reads = {
-        "embedding": lambda x, i: F.embedding(i, x) * 2,
-        "gather": lambda x, i: x.gather(0, i[:, None]) * 2,
-        "index_select": lambda x, i: x.index_select(0, i) * 2,
-    }
-    compiled = harness.compile(reads[name], tvm(min_partition=1))
-    x = torch.randn(5, 3)
-    with torch.no_grad():
-        for _ in range(2):
-            same(compiled(x, torch.tensor([0, 4, 1])), reads[name](x, torch.tensor([0, 4, 1])))
-        assert set(harness.engines) == {"tvm"}
-        with pytest.raises((IndexError, RuntimeError)):
-            compiled(x, torch.tensor([0, -1, 1]))
-
-
 def lowered(fn: Any, *examples: torch.Tensor) -> Any:
     graph = torch.fx.symbolic_trace(fn)
     with torch.no_grad():
