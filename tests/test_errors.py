@@ -19,22 +19,10 @@ def test_without_a_remedy_nothing_trails() -> None:
     assert str(errors.CellError("This is wrong.")) == "This is wrong."
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        errors.UnknownBackendError,
-        errors.BackendUnavailableError,
-        errors.InvalidBackendError,
-        errors.OptionError,
-        errors.CellError,
-        errors.NoReportError,
-        errors.RecordFormatError,
-        errors.UnsupportedTorchError,
-    ],
-)
-def test_all_can_be_caught_at_once(kind: type[errors.DynamoExtError]) -> None:
-    with pytest.raises(errors.DynamoExtError):
-        raise kind("x", "y")  # noqa: EM101
+def test_all_can_be_caught_at_once() -> None:
+    kinds = [each for name, each in vars(errors).items() if name.endswith("Error")]
+    assert len(kinds) > 8
+    assert [each for each in kinds if not issubclass(each, errors.DynamoExtError)] == []
 
 
 class _SilentError(Exception):

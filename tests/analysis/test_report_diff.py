@@ -6,6 +6,7 @@ import torch
 
 import dynamo_ext
 from dynamo_ext.analysis.report_diff import numbers, things
+from tests.analysis.test_advice import branches
 
 X = torch.linspace(-1, 1, 12).reshape(3, 4)
 
@@ -16,13 +17,6 @@ def report_of(function, *calls, backend="eager"):
     for args in calls:
         fast(*args)
     return fast.report()
-
-
-def branches(x):
-    y = x * 2
-    if y.sum() > 0:
-        y = y + 1
-    return y * 3
 
 
 def chooses(x):

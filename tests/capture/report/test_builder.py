@@ -51,17 +51,6 @@ def test_frame_fallbacks_are_kept() -> None:
     assert build_report(run, FACTS).fallbacks == (found,)
 
 
-def test_recompiles_are_counted() -> None:
-    run = RunLog()
-    for _ in range(3):
-        run.add_recompile(Recompile("0/1", "f", "guard", "x", "3", "5"))
-    run.add_recompile(Recompile("0/1", "f", "guard", "x", "3", "6"))
-    assert [(r.actual, r.count) for r in build_report(run, FACTS).recompiles] == [
-        ("5", 3),
-        ("6", 1),
-    ]
-
-
 def test_objects_of_two_types_are_two_recompiles() -> None:
     run = RunLog()
     for kind in ("A", "B", "A"):

@@ -317,17 +317,9 @@ def test_memory_that_is_shared_and_gradients_travel():
     assert net[0].weight[0, 0] != 42
 
 
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [
-        (0, "exited by itself (code 0)"),
-        (-6, "signal 6, aborted"),
-        (-9, "memory runs out"),
-        (None, "Its process died."),
-    ],
-)
-def test_exit_codes_become_sentences(code, words):
-    assert words in ending(code)[0]
+def test_a_process_that_died_without_a_code_is_told() -> None:
+    assert "Its process died." in ending(None)[0]
+    assert "exited by itself (code 0)" in ending(0)[0]
 
 
 def test_a_process_is_ended_where_there_is_no_sigkill(monkeypatch):
