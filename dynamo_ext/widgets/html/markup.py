@@ -54,13 +54,10 @@ def hue(index: int) -> str:
 
 def join(parts: Iterable[object], separator: str = "") -> Markup:
     """Join the parts to one piece of markup, each escaped unless it is `Markup`."""
-    # Markup's own join would escape each part again.
-    return Markup(str(markupsafe.escape(separator)).join(map(_escaped, parts)))
-
-
-def _escaped(part: object) -> str:
     # `escape` makes another object of what is markup already: most of what a report is made of.
-    return part if type(part) is Markup else markupsafe.escape(part)
+    escaped = [part if type(part) is Markup else markupsafe.escape(part) for part in parts]
+    # Markup's own join would escape each part again.
+    return Markup(str(markupsafe.escape(separator)).join(escaped))
 
 
 def element(tag: str, *children: object, **attributes: object) -> Markup:
