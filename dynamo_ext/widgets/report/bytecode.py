@@ -28,10 +28,6 @@ def text(report: Report) -> str:
     return "\n".join(_title(report, each) for each in report.bytecode)
 
 
-def _lines(listing: str) -> list[str]:
-    return printable(listing).expandtabs(4).strip("\n").split("\n")
-
-
 def _title(report: Report, bytecode: Bytecode) -> str:
     name = next((function_name(f.name) for f in report.frames if f.id == bytecode.frame), "")
     before, after = (
@@ -44,7 +40,7 @@ def _title(report: Report, bytecode: Bytecode) -> str:
 
 def _frame(report: Report, bytecode: Bytecode, limit: int | None) -> Markup:
     listings = [
-        markup.listing("\n".join(_lines(code)), limit, "more lines")
+        markup.listing(printable(code).expandtabs(4), limit, "more lines")
         for code in (bytecode.before, bytecode.after)
     ]
     table = markup.table(
