@@ -15,7 +15,6 @@ from dynamo_ext.analysis.placement import EAGER, place_graph
 from dynamo_ext.formatting import clip, count, function_name, percent, place, printable
 from dynamo_ext.records.capture import GraphBreak
 from dynamo_ext.records.common import CodeBlock, SourceLine
-from dynamo_ext.records.graph import Graph
 from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
@@ -273,8 +272,10 @@ def _key_words(report: Report, marks: _Marks) -> Iterator[tuple[str, str]]:
     worth = [g for g in report.graphs if g.id in seen or g.run_seconds >= _LARGE * total]
     largest = sorted(worth, key=lambda graph: -graph.run_seconds)[:_KEYS]
     named = [graph for graph in worth if graph in largest]
+    several = len(report.graphs) > 1 and total
     for graph in named:
-        yield graph.id, f"{graph.id}: {place_graph(report, graph).label}{_share(report, graph)}"
+        share = f", {percent(graph.run_seconds / total)} of the graphs' time" if several else ""
+        yield graph.id, f"{graph.id}: {place_graph(report, graph).label}{share}"
     if more := len(report.graphs) - len(named):
         yield "", f"and {count(more, 'more graph')}" if named else count(more, "graph")
     if (report.breaks or not report.graphs) and not report.refused:
@@ -288,11 +289,3 @@ def _key_words(report: Report, marks: _Marks) -> Iterator[tuple[str, str]]:
 def _shares(report: Report) -> str:
     timed = any(graph.operation_seconds for graph in report.graphs)
     return "Percentages are shares of the operations' time in eager." if timed else ""
-
-
-def _share(report: Report, graph: Graph) -> str:
-    """Say how much of all graphs' time one took; empty where it is the only one, or none ran."""
-    total = sum(each.run_seconds for each in report.graphs)
-    if len(report.graphs) == 1 or not total:
-        return ""
-    return f", {percent(graph.run_seconds / total)} of the graphs' time"
