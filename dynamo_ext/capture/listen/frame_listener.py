@@ -6,7 +6,7 @@ import sys
 import time
 import types
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -188,7 +188,16 @@ class FrameListener:
         if not self.fullgraph:
             convert = functools.partial(frame_answers.convert, convert)
         try:
-            with self._surroundings(frame):
+            # No other thread compiles meanwhile: what is put back must be what was found.
+            with (
+                compile_settings.compile_lock,
+                compile_settings.heard_bytecode(compiling.note_bytecode),
+                compile_settings.capture_settings(**regions.own_limit(frame.f_code, self.compiler)),
+                registry.traced_our_way(),
+                compile_settings.quiet_logs(),
+                traced_frames.traced_for_its_names(frame),
+                self.names.watching(frame.f_globals) if self.names else contextlib.nullcontext(),
+            ):
                 result = convert(frame, cache, state)
             # The compiler has asked already, unless there was nothing to compile.
             if (found := breaks()) and not compiling.frames[-1][0].graphs:
@@ -221,23 +230,6 @@ class FrameListener:
         if block is not None and block.has_loop_from(line):
             block.split_at_break(met.stack)
         return frame_answers.run_eagerly_once(callees_too=False)
-
-    @contextlib.contextmanager
-    def _surroundings(self, frame: types.FrameType) -> Iterator[None]:
-        """What holds while a frame compiles, and only then.
-
-        No other thread compiles meanwhile: what is put back must be what was found.
-        """
-        with (
-            compile_settings.compile_lock,
-            compile_settings.heard_bytecode(compiling.note_bytecode),
-            compile_settings.capture_settings(**regions.own_limit(frame.f_code, self.compiler)),
-            registry.traced_our_way(),
-            compile_settings.quiet_logs(),
-            traced_frames.traced_for_its_names(frame),
-            self.names.watching(frame.f_globals) if self.names else contextlib.nullcontext(),
-        ):
-            yield
 
 
 # Not for good: the user's own torch.compile of this code is to find what it always has.
