@@ -88,9 +88,7 @@ class _NumpyValue(PythonsOwn):
         # How torch 2.13 and later call a method of two operands.
         return self.call_method(tx, name, args, {})
 
-    def _vectorcall_method(self, tx: Any, name: str, args: Any, kwargs: Any) -> Any:
-        # How torch 2.14 and later call others.
-        return self.call_method(tx, name, args, kwargs)
+    _vectorcall_method = call_method  # how torch 2.14 and later call others
 
     def richcompare_impl(self, tx: Any, other: Any, op: str) -> Any:
         """Compare Python's number with a tensor; leave it to Python with anything else."""
