@@ -140,7 +140,7 @@ class DynamoMagics(Magics):
             return
         parsed = parse(self.dynamo.parser, line)
         if parsed.help:
-            print(_help(self.dynamo))  # noqa: T201 - a magic's help goes to stdout
+            print(_help(self.dynamo.__doc__))  # noqa: T201 - a magic's help goes to stdout
             return
         asked = cell_arguments(parsed)
         with self._waiting("Compiling", quiet=asked.quiet) as waiting:
@@ -151,7 +151,7 @@ class DynamoMagics(Magics):
 
         arguments = compare_arguments(rest)
         if arguments is None:
-            print(HELP + _unmarked(parser().format_help()))  # noqa: T201 - help goes to stdout
+            print(HELP + _help(parser().format_help()))  # noqa: T201 - help goes to stdout
             return
         with self._waiting("Comparing", 0.0) as waiting:
             self.workbench.compare_cell(line, cell, arguments, waiting)
@@ -175,7 +175,7 @@ class DynamoMagics(Magics):
         words = line.split()
         name, rest = (words[0], words[1:]) if words else ("", [])
         if name in {"-h", "--help", "help"}:
-            print(_help(self.dynamo))  # noqa: T201
+            print(_help(self.dynamo.__doc__))  # noqa: T201
             return
         if name in {*MODES, COMPARE} or (name.startswith("-") and name):
             msg = f"%dynamo {name} needs a cell: write %%dynamo {line} on its first line"
@@ -208,11 +208,7 @@ class DynamoMagics(Magics):
             getattr(self.workbench, f"{name}_command")(*rest)
 
 
-def _help(magic: object) -> str:
-    return _unmarked(magic.__doc__ or "")
-
-
-def _unmarked(text: str) -> str:
+def _help(text: str) -> str:
     """A help text without the marks that are for documentation tools."""
     text = re.sub(r"^[ ]*::\n\n?", "", text, flags=re.MULTILINE)
     return text.replace("::\n", ":\n")
