@@ -124,11 +124,6 @@ def text(report: Report) -> str:
     return "\n\n".join(filter(None, [_status(report, gained)[1], three, *rest, table]))
 
 
-def parts(advice: Sequence[Advice]) -> tuple[str, ...]:
-    """Titles of the parts that the steps point to, in their order, each once."""
-    return tuple(dict.fromkeys(each.part for each in advice))
-
-
 def _folded(report: Report, advice: Sequence[Advice]) -> Markup:
     """What happened, the evidence of the first step, and the other steps."""
     made = [element("p", prose(said))] if (said := details(report)) else []

@@ -84,7 +84,7 @@ class ReportView(live.View):
         widgets = ipywidgets()
         body = widgets.HTML(framed(summary.html(self._report)), layout=self.tabs.layout)
         auto, buttons = widgets.Layout(width="auto"), []
-        for part in summary.parts(advise(self._report)):
+        for part in dict.fromkeys(step.part for step in advise(self._report)):
             words = f"Show the part of the report called {part}"
             button = widgets.Button(description=f"Open {part}", tooltip=words, layout=auto)
             button.on_click(lambda _, part=part: self._open(part))
