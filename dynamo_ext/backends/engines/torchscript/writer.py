@@ -63,16 +63,12 @@ class Writer:
         at = self.jit.constant(position)
         _, (self._values[node],) = self.jit.call("aten::__getitem__", [found, at], [kind])
 
-    def operation(self, node: Node) -> None:
-        """One call of one overload, every argument in its place."""
-        self._call(node, *_turned(node))
+    def operation(self, node: Node, *, composite: bool = False) -> None:
+        """One call of one overload, every argument in its place.
 
-    def composite(self, node: Node) -> bool:
-        """Write a node as the composite operator that TorchScript optimizes, if it is one."""
-        made = _composite(node)
-        if made is not None:
-            self._call(node, *made)
-        return made is not None
+        Where it is ``composite``, of the composite operator that TorchScript optimizes, if any.
+        """
+        self._call(node, *((composite and _composite(node)) or _turned(node)))
 
     def returns(self, nodes: Sequence[Any]) -> None:
         """The results."""
@@ -145,8 +141,8 @@ def written(graph: GraphModule, *, fold: bool = False) -> Writer:
             writer.returns(node.args[0])
         elif node.target is operator.getitem:
             writer.item(node)
-        elif not writer.composite(node):
-            writer.operation(node)
+        else:
+            writer.operation(node, composite=True)
     writer.jit.freeze(fold=fold)
     return writer
 
