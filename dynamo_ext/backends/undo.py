@@ -6,7 +6,7 @@ from typing import Any
 import psutil
 import torch
 
-from dynamo_ext.interruptions import pass_on
+from dynamo_ext.interruptions import suppressed
 from dynamo_ext.numerics.rng_state import TorchState
 from dynamo_ext.torch_private import dispatch
 from dynamo_ext.torch_private.dispatch import NUMBERS
@@ -33,7 +33,7 @@ class Undo:
         known = (isinstance(v, NUMBERS) or dispatch.is_plain_tensor(v) for v in self._values)
         if not all(known):
             return False
-        try:
+        with suppressed(RuntimeError):
             self._facts = list(map(_facts, self._tensors))
             found = map(torch.Tensor.untyped_storage, self._tensors)
             # By way of NumPy, one storage may begin where another does, and end before it.
@@ -46,10 +46,8 @@ class Undo:
                 for each in storages.values():
                     if each.nbytes():
                         self._memory.append((each, each.clone()))  # type: ignore[no-untyped-call]
-        except RuntimeError as error:
-            pass_on(error)
-            return False
-        return True
+            return True
+        return False
 
     def copies(self) -> list[Any] | None:
         """The values as they were, in memory of their own that they share as they do theirs.

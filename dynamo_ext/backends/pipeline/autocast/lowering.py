@@ -18,7 +18,7 @@ from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends.fx_graph import held_tensors, may_differentiate, own_copy
 from dynamo_ext.backends.pipeline.input_views import root_of
-from dynamo_ext.interruptions import pass_on
+from dynamo_ext.interruptions import suppressed
 from dynamo_ext.torch_private import dispatch
 from dynamo_ext.torch_private.entered_modes import forward_of
 from dynamo_ext.torch_private.work import products_in
@@ -59,13 +59,11 @@ class Lowering:
         """
         if may_differentiate(inputs) or any(map(dispatch.is_symbolic, inputs)):
             return None
-        try:
-            with dispatch.outside_modes(), dispatch.fake_mode(), self.on():
-                given = [_alike(value) for value in inputs]
-                return products_in(self.dtype, lambda: forward_of(graph)(*given))
-        except Exception as error:  # noqa: BLE001 - not every graph runs without values
-            pass_on(error)
-            return None
+        # Not every graph runs without values.
+        with suppressed(Exception), dispatch.outside_modes(), dispatch.fake_mode(), self.on():
+            given = [_alike(value) for value in inputs]
+            return products_in(self.dtype, lambda: forward_of(graph)(*given))
+        return None
 
 
 def _alike(value: Any) -> Any:

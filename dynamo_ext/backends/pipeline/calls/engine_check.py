@@ -13,7 +13,7 @@ from dynamo_ext.backends.pipeline.calls.engines import Engine, Engines
 from dynamo_ext.backends.pipeline.calls.weight_sets import WeightSet
 from dynamo_ext.backends.support import ties
 from dynamo_ext.backends.support.single_op import is_convolution
-from dynamo_ext.interruptions import pass_on
+from dynamo_ext.interruptions import suppressed
 from dynamo_ext.numerics import higher_precision, lowered_precision, verdict
 from dynamo_ext.records.common import FULL
 from dynamo_ext.records.graph import KeptOperation
@@ -118,7 +118,9 @@ class EngineCheck:
             errors.append((count, lowered_precision.largest_error(outputs, right.exact)))
             return not (self._lost(outputs, right) or self._context.missed(outputs, right.exact))
 
-        try:
+        fewest = 0
+        # There is none where it raises.
+        with suppressed(Exception):
             errors.append((0, lowered_precision.largest_error(outputs, right.exact)))
             products = self._engines.products(constants)
             if not self._engines.calibrated:
@@ -130,9 +132,6 @@ class EngineCheck:
                 return None
             self._searched = True
             fewest = sensitive_products.fewest(len(ranked), tried)
-        except Exception as error:  # noqa: BLE001 - there is none then
-            pass_on(error)
-            return None
         if not fewest:
             return None
         self._keep(ranked[:fewest], dict(errors))

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from dynamo_ext.backends.pipeline.freeze import Watch, watchable
-from dynamo_ext.interruptions import pass_on
+from dynamo_ext.interruptions import suppressed
 from dynamo_ext.torch_private import dispatch
 
 MOST_SETS = 4
@@ -110,12 +110,12 @@ class WeightSets:
         return self._positions
 
     def _add(self, weights: Mapping[int, torch.Tensor]) -> WeightSet | None:
-        try:
-            with dispatch.outside_modes():
-                aliases = {position: weight.detach() for position, weight in weights.items()}
-                made = WeightSet(self._built, aliases, Watch(weights))
-        except Exception as error:  # noqa: BLE001 - unwatched, as for want of memory, they are inputs
-            pass_on(error)
+        made = None
+        # Unwatched, as for want of memory, they are inputs.
+        with suppressed(Exception), dispatch.outside_modes():
+            aliases = {position: weight.detach() for position, weight in weights.items()}
+            made = WeightSet(self._built, aliases, Watch(weights))
+        if made is None:
             return None
         self._built += 1
         mine = weakref.ref(made)

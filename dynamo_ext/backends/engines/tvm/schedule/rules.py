@@ -13,7 +13,7 @@ from typing import Any
 
 from dynamo_ext.backends.engines.tvm.schedule import register_tiles
 from dynamo_ext.backends.engines.tvm.schedule.register_tiles import plane_tile, tile_rows
-from dynamo_ext.interruptions import pass_on
+from dynamo_ext.interruptions import suppressed
 
 MIN_LANES = 4
 
@@ -26,11 +26,10 @@ def schedule(function: Any) -> Any:
     tiled = (_tiled_fused, _tiled) if "product" in names(function) else ()
     for rule in (*tiled, _row_wise, _elementwise):
         made = fresh(function)
-        try:
+        # TVM refuses what would be another function.
+        with suppressed(Exception):
             if rule(made):
                 return made
-        except Exception as error:  # noqa: BLE001 - TVM refuses what would be another function
-            pass_on(error)
     return fresh(function)
 
 
