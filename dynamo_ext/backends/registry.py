@@ -5,8 +5,8 @@ Importing this imports neither torch nor any engine.
 
 import copyreg
 import difflib
-import importlib
 import importlib.util
+import pkgutil
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import replace
 from typing import Any, cast
@@ -67,8 +67,7 @@ def racing_here() -> list[str]:
 
 
 def _load(name: str) -> Backend:
-    module, _, attribute = OURS[name].partition(":")
-    backend: Backend = getattr(importlib.import_module(module), attribute)
+    backend: Backend = pkgutil.resolve_name(OURS[name])
     return backend
 
 
