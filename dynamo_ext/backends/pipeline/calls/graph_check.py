@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from dynamo_ext.backends import calibration, precision
-from dynamo_ext.interruptions import pass_on
+from dynamo_ext.interruptions import suppressed
 from dynamo_ext.numerics import higher_precision, verdict
 from dynamo_ext.records.common import FULL
 from dynamo_ext.torch_private import dispatch
@@ -77,16 +77,13 @@ class GraphCheck:
         given = _copies(args, undo) if self._compares else None
         if given is None:
             return None
+        found = None
         try:
-            with dispatch.outside_modes(), torch.no_grad():
+            # Where it raises there is no reference.
+            with suppressed(Exception), dispatch.outside_modes(), torch.no_grad():
                 outputs = _flat(self._eager(*given))
-                holds = [each.detach().clone() for each in weights]
-        except Exception as error:  # noqa: BLE001 - no reference then
-            pass_on(error)
-            return None
-        else:
-            drew = undo is not None and undo.drew()
-            return None if drew else Outcome(outputs, given, holds)
+                found = Outcome(outputs, given, [each.detach().clone() for each in weights])
+            return None if undo is not None and undo.drew() else found
         finally:
             if undo is not None:
                 undo.restore()
