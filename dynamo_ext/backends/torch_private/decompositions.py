@@ -14,6 +14,8 @@ from dynamo_ext.torch_private import fx_nodes
 
 Decompositions = dict[Any, "Callable[..., Any]"]
 
+_ATTENTION = "_scaled_dot_product_flash_attention_for_cpu.default"
+
 
 @functools.cache
 def core_decompositions() -> Mapping[Any, Callable[..., Any]]:
@@ -29,7 +31,7 @@ def core_decompositions() -> Mapping[Any, Callable[..., Any]]:
     # Torch looks through all its operators for each such table, which takes most of a small
     # graph's compilation. Composite operators registered later are decomposed without it.
     core: Decompositions = dict(torch._decomp.core_aten_decompositions())
-    core.pop(torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default, None)
+    core.pop(fx_nodes.overload(_ATTENTION), None)
     table = {
         op: cut
         for op, cut in core.items()
@@ -116,7 +118,7 @@ def decompositions_of(names: Sequence[str]) -> Decompositions:
 
 def attention_decomposition() -> Decompositions:
     """The one that ``core_decompositions`` leaves out: right where nothing is differentiated."""
-    return decompositions_of(["_scaled_dot_product_flash_attention_for_cpu.default"])
+    return decompositions_of([_ATTENTION])
 
 
 def gpu_attention() -> Decompositions:

@@ -36,7 +36,7 @@ def onnx_registry() -> Any:
         registry.register_op(torch.ops.aten.mkldnn_rnn_layer.default, recurrent.layer)
         registry.register_op(torch.ops.aten.gelu.default, activations.gelu)
         registry.register_op(torch.ops.aten.view.default, shapes.view)
-        registry.register_op(torch.ops.aten._unsafe_view.default, shapes.view)
+        registry.register_op(overload("_unsafe_view.default"), shapes.view)
         registry.register_op(torch.ops.aten.expand.default, shapes.expand)
         registry.register_op(torch.ops.aten.sort.stable, sorting.sort)
         registry.register_op(torch.ops.aten.topk.default, sorting.topk)
