@@ -130,9 +130,8 @@ def own_share(times: Times, name: str) -> float | None:
         return times.difference(name, f"torch {name}")
     if f"{name} bare" not in times.rounds:
         return None
-    return times.difference(f"{name} empty", "aot") + times.difference(
-        f"{name} run", f"{name} bare"
-    )
+    dispatch, binding = (f"{name} empty", "guards"), (f"{name} run", f"{name} bare")
+    return times.difference(*dispatch) + times.difference(*binding)
 
 
 _HEAD = "backend | a call, µs | over compiled eager | dispatch | binding | engine | our share"
@@ -140,14 +139,13 @@ _HEAD = "backend | a call, µs | over compiled eager | dispatch | binding | engi
 
 def table(title: str, times: Times, backends: Sequence[str]) -> list[str]:
     """One workload's table in Markdown."""
-    guards, aot = times.median("guards"), times.difference("aot", "guards")
     lines = [
         f"## {title[0].upper()}{title[1:]}",
         "",
         (
             f"Plain eager {_us(times, 'plain')}; `torch.compile` with `eager` "
             f"{_us(times, 'torch eager')}, with `aot_eager` {_us(times, 'torch aot_eager')}. "
-            f"Dynamo's guards and bytecode {guards:.1f} µs; AOTAutograd's wrapper {aot:.1f} µs."
+            f"Dynamo's guards and bytecode {times.median('guards'):.1f} µs."
         ),
         "",
     ]
@@ -172,7 +170,7 @@ def _split(times: Times, name: str) -> tuple[str, str, str]:
     """Dispatch, binding and engine."""
     if f"{name} empty" not in times.rounds:
         return "", "", ""
-    dispatch = f"{times.difference(f'{name} empty', 'aot'):.1f}"
+    dispatch = f"{times.difference(f'{name} empty', 'guards'):.1f}"
     if f"{name} bare" not in times.rounds:
         return dispatch, "", f"{times.median(f'{name} run'):.1f} with binding"
     binding = times.difference(f"{name} run", f"{name} bare")
@@ -202,9 +200,9 @@ def page(
             "`eager`; below zero the engine more than makes up for the way to it."
         ),
         (
-            "- **dispatch**: ours between AOTAutograd and the engine, with the watch on frozen "
-            "weights: the call with an engine that returns kept results, less AOTAutograd over "
-            "kept results."
+            "- **dispatch**: ours between Dynamo and the engine, with the watch on frozen weights: "
+            "the call with an engine that returns kept results, less Dynamo over kept results. "
+            "AOTAutograd has no part in it where it has nothing to do at a call."
         ),
         (
             "- **binding**: from torch's tensors to the engine's and back; the lowered function "

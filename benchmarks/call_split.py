@@ -1,8 +1,8 @@
 """One tiny function under many compilers, and its call taken apart.
 
 Each part is found by leaving something out: a compiler that returns kept results costs Dynamo's
-guards alone; AOTAutograd over kept results adds its wrapper; a backend of ours whose engine
-returns kept results adds our dispatch and the watch on frozen weights.
+guards alone; a backend of ours whose engine returns kept results adds our dispatch and the watch on
+frozen weights.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from dynamo_ext.backends import registry
 from dynamo_ext.backends.base import Backend, CompiledFn, Lowered, LoweringRequest
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.options import resolve
-from dynamo_ext.backends.torch_private import aot, decompositions
 from dynamo_ext.errors import FallbackWarning
 
 Call = Callable[[], object]
@@ -77,8 +76,8 @@ def candidates(function: types.FunctionType, x: Any, backends: Sequence[str]) ->
     Returns
     -------
     Candidates
-        ``plain``, ``torch eager``, ``torch aot_eager``, ``guards``, ``aot``, and for each backend
-        its name; ``NAME empty`` with an engine that does nothing, ``NAME run`` for the lowered
+        ``plain``, ``torch eager``, ``torch aot_eager``, ``guards``, and for each backend its
+        name; ``NAME empty`` with an engine that does nothing, ``NAME run`` for the lowered
         function alone and ``NAME bare`` for the engine's own call, where they can be had.
     """
     found = Candidates()
@@ -89,7 +88,6 @@ def candidates(function: types.FunctionType, x: Any, backends: Sequence[str]) ->
             continue
         calls[f"torch {name}"] = compiled(function, x, name)
     calls["guards"] = compiled(function, x, _kept)
-    calls["aot"] = compiled(function, x, _kept_in_aot)
     for name in backends:
         try:
             _add(found, name, function, x)
@@ -184,11 +182,3 @@ def _kept(graph: Any, inputs: Any) -> Callable[..., Any]:
         return results[0]
 
     return call
-
-
-def _kept_in_aot(graph: Any, inputs: Any) -> Callable[..., Any]:
-    def boxed(part: Any, *_: Any) -> Callable[..., Any]:
-        kept = _kept(part, _)
-        return lambda args: kept(*args)
-
-    return aot.aot_compile(graph, inputs, boxed, dict(decompositions.core_decompositions()))

@@ -40,19 +40,20 @@ def normalised(
     kept, key = store(), None
     # Of what cannot be read there is no entry.
     with suppressed(Exception):
-        key = captured_key(graph, inputs, [*_facts(graph), *sorted(map(_cut, table.items()))])
+        facts = _place(), aot.settings(), aot.marks(graph), _digest(tuple(table.items()))
+        key = captured_key(graph, inputs, facts)
     names = dict(enumerate(node.name for node in graph.graph.nodes))
     if key and (text := kept.find(key)):
         try:
             static, _, operations = text.decode().partition("\n")
-            facts = aot.Facts(json.loads(static))
+            traced = aot.Facts(json.loads(static))
             made = graph_text.read(operations, names)
         except Exception as error:  # noqa: BLE001 - it is traced again
             pass_on(error)
             kept.forget(key)
             warn(f"a normalised graph cannot be read ({error})")
         else:
-            return aot.without_gradients(stage(made, "inference", facts))
+            return aot.without_gradients(stage(made, "inference", traced))
 
     def noted(made: GraphModule, role: aot.Role, facts: aot.Facts) -> Callable[..., Any]:
         if key and role == "inference" and facts.plain:
@@ -66,10 +67,6 @@ def normalised(
     return aot.aot_compile(graph, inputs, noted, table)
 
 
-def _facts(graph: GraphModule) -> tuple[str, str, str]:
-    return _place(), aot.settings(), aot.marks(graph)
-
-
 @functools.cache
 def _place() -> str:
     """Our code, torch's and the machine."""
@@ -81,7 +78,9 @@ def _place() -> str:
     return found.hexdigest()
 
 
-def _cut(entry: tuple[Any, Callable[..., Any]]) -> str:
-    operator, function = entry
-    named: Any = getattr(function, "func", function)
-    return f"{operator} {named.__module__}.{named.__qualname__}"
+@functools.lru_cache(maxsize=16)
+def _digest(table: tuple[tuple[Any, Any], ...]) -> str:
+    """A digest of a table's names: it has a thousand, and every small graph needs it."""
+    named = ((operator, getattr(function, "func", function)) for operator, function in table)
+    lines = sorted(f"{operator} {cut.__module__}.{cut.__qualname__}" for operator, cut in named)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -7,6 +7,7 @@ serves. Each is a file of its own, a digest and then the program.
 
 import dataclasses
 import hashlib
+import itertools
 import os
 import stat
 import warnings
@@ -21,6 +22,11 @@ from dynamo_ext.interruptions import pass_on, suppressed
 
 MOST_BYTES = 256 * 2**20
 """Of all files; beyond it, those that were used longest ago go."""
+
+EVERY = 32
+"""Files that a process writes before it looks for old ones again: there may be thousands."""
+
+_written = itertools.count()
 
 _DIGEST = hashlib.sha256
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
@@ -63,7 +69,8 @@ class EngineStore:
             path = self.folder / f"{key}.{os.getpid()}"
             path.write_bytes(_DIGEST(program).digest() + program)
             path.replace(self.folder / key)
-            self._drop_oldest()
+            if next(_written) % EVERY == 0:
+                self._drop_oldest()
         except OSError as error:
             warn(f"{self.folder} cannot be written ({error.strerror})")
 

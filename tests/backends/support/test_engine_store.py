@@ -182,6 +182,7 @@ def test_one_that_does_not_load_is_converted_again(converted: list[str]) -> None
 
 def test_the_longest_unused_ones_go(store: EngineStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_store, "MOST_BYTES", 400)
+    monkeypatch.setattr(engine_store, "EVERY", 1)
     for place, name in enumerate("abc"):
         store.keep(name, bytes(100))
         os.utime(store.folder / name, (place, place))
