@@ -42,6 +42,10 @@ class Opened:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._backend, name)
 
+    def program_versions(self, _: object) -> str:
+        """None: a program from disk would come another way."""
+        return ""
+
     def lower_for(self, request: LoweringRequest) -> Lowered:
         """Lower as the backend does, behind one more call."""
         run = self._backend.lower_for(request).run
