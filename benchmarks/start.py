@@ -75,7 +75,7 @@ def call() -> None:
     name, backend = PAIRS[sys.argv[1]]
     form = Form.of(argparse.Namespace(quick=False, full=False, device=sys.argv[2]))
     built = MODELS[name].build(form)
-    # What it imports where it is called is no work of a first call's.
+    # It imports modules when it is called: these imports are not part of a first call.
     torch.compile(torch.sin, backend="eager")
     if backend in TORCHS:
         model = torch.compile(built.module, backend=TORCHS[backend])

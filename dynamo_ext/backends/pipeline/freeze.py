@@ -58,12 +58,8 @@ def _extremes(weight: torch.Tensor) -> tuple[int, int]:
 
     A part at a time, which stays in the processor's caches: five times as fast as ``argmax``.
     """
-    row: Any = (
-        (weight.float() if weight.dtype is torch.bfloat16 else weight)
-        .reshape(-1)
-        .resolve_neg()
-        .numpy()
-    )
+    known = weight.float() if weight.dtype is torch.bfloat16 else weight
+    row: Any = known.reshape(-1).resolve_neg().numpy()
     memory = np.empty(_PART, row.dtype)
     largest, smallest = [], []
     for start in range(0, len(row), _PART):

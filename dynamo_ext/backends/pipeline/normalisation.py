@@ -35,10 +35,13 @@ def normalised(
     stage: aot.Stage,
     table: decompositions.Decompositions,
 ) -> Callable[..., Any]:
-    """A captured graph whose ATen graphs ``stage`` compiles, as ``aot.aot_compile`` makes it."""
+    """A captured graph whose ATen graphs ``stage`` compiles, as ``aot.aot_compile`` makes it.
+
+    Raises ``StayEager`` where AOTAutograd would give another function.
+    """
     decompositions.refuse_wrong_cuts(graph)
     kept, key = store(), None
-    # Of what cannot be read there is no entry.
+    # A graph that has no key is traced each time.
     with suppressed(Exception):
         facts = _place(), aot.settings(), aot.marks(graph), _digest(tuple(table.items()))
         key = captured_key(graph, inputs, facts)

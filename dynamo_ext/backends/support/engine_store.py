@@ -145,5 +145,5 @@ def warn(text: str) -> None:
     """Say once what is wrong with a file, or a folder, and that all goes on without it."""
     if text not in _warned:
         _warned.add(text)
-        message = f"dynamo_ext's store of engines: {text}. The engine is compiled again."
+        message = f"dynamo_ext's cache of compiled graphs: {text}. The graph is compiled again."
         warnings.warn(message, FallbackWarning, stacklevel=2)

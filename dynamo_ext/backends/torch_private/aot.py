@@ -52,9 +52,8 @@ def aot_compile(
 ) -> Callable[..., Any]:
     """Run AOTAutograd: ``stage`` gets functional ATen graphs and compiles them.
 
-    Raises ``StayEager`` where that would give another function.
+    The graph is one that ``refuse_wrong_cuts`` does not refuse.
     """
-    refuse_wrong_cuts(graph)
     from torch._dynamo.backends.common import aot_autograd
 
     direct: list[Callable[[Sequence[Any]], Any]] = []

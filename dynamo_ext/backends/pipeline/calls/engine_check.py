@@ -119,7 +119,7 @@ class EngineCheck:
             return not (self._lost(outputs, right) or self._context.missed(outputs, right.exact))
 
         fewest = 0
-        # There is none where it raises.
+        # If this raises, no such engine is found.
         with suppressed(Exception):
             errors.append((0, lowered_precision.largest_error(outputs, right.exact)))
             products = self._engines.products(constants)

@@ -79,7 +79,7 @@ class GraphCheck:
             return None
         found = None
         try:
-            # Where it raises there is no reference.
+            # If eager raises, there is nothing to compare with.
             with suppressed(Exception), dispatch.outside_modes(), torch.no_grad():
                 outputs = _flat(self._eager(*given))
                 found = Outcome(outputs, given, [each.detach().clone() for each in weights])
