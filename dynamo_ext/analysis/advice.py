@@ -13,6 +13,7 @@ from dynamo_ext.analysis.placement import (
     operator_times,
     race_outcome,
 )
+from dynamo_ext.analysis.remembered import remembered
 from dynamo_ext.analysis.source_hints import OPTIMIZER, optimizer
 from dynamo_ext.analysis.speed import SHORT_CELL, CellGain, cell_gain, plain_loops
 from dynamo_ext.formatting import count, listing, percent, seconds
@@ -35,6 +36,7 @@ COSTLY = 2.0
 """Seconds of a run, at least a tenth of it, that put a problem before those of unknown cost."""
 
 
+@remembered
 def advise(report: Report) -> tuple[Advice, ...]:
     """Every step that the record suggests, the most useful one first.
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from dynamo_ext.analysis.guards import condition
+from dynamo_ext.analysis.remembered import remembered
 from dynamo_ext.records.capture import Guard
 from dynamo_ext.records.report import Report
 
@@ -44,6 +45,7 @@ class Alike:
         return kind in _STRUCTURE and of_module
 
 
+@remembered
 def grouped(report: Report, find: str = "") -> dict[str, list[Alike]]:
     """The guards that ``find`` names, by owner: those that failed first, libraries' last."""
     wanted = find.strip().casefold()

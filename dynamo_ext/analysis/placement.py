@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
+from dynamo_ext.analysis.remembered import remembered
 from dynamo_ext.records.graph import Graph, Operation, Partition
 from dynamo_ext.records.report import Fallback, Report
 
@@ -72,6 +73,7 @@ class Placement:
         return self.label if len(self.shares) == 1 else self.captured.get(operation.name, "")
 
 
+@remembered
 def place_graph(report: Report, graph: Graph) -> Placement:
     """Find where ``graph`` ran, counting what fell back as eager."""
     if _is_eager(report, graph):
@@ -95,6 +97,7 @@ class Coverage:
     captured: int
 
 
+@remembered
 def coverage(report: Report) -> Coverage:
     """Count what ran where over the graphs that were called in this run."""
     called = [graph for graph in report.graphs if graph.calls]

@@ -92,11 +92,7 @@ def _fit(rows: Sequence[Sequence[str]], width: int) -> list[int]:
 def _row(cells: Sequence[str], widths: Sequence[int], numeric: Collection[int]) -> str:
     """One row, over as many lines as its tallest cell wraps to."""
     wrapped = [
-        [
-            part
-            for line in cell.split("\n")
-            for part in textwrap.wrap(line, width, break_on_hyphens=False) or [""]
-        ]
+        [part for line in cell.split("\n") for part in _wrapped(line, width)]
         for cell, width in zip(cells, widths, strict=True)
     ]
     sides = [">" if index in numeric else "<" for index in range(len(widths))]
@@ -107,3 +103,9 @@ def _row(cells: Sequence[str], widths: Sequence[int], numeric: Collection[int]) 
         for parts in zip_longest(*wrapped, fillvalue="")
     ]
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    if len(line) <= width and line.isprintable():
+        return [line]
+    return textwrap.wrap(line, width, break_on_hyphens=False) or [""]

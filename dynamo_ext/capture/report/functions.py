@@ -23,11 +23,13 @@ def users_functions(graphs: Iterable[Graph], breaks: Iterable[GraphBreak]) -> tu
             around.pop()
         if around:
             first = min(each.lineno for each in (around[-1], *around[-1].decorator_list))
+            if (line.file, first) in found:
+                continue
             name = ".".join(each.name for each in around)
             named = f"{name}, {place(dataclasses.replace(line, line=first))}"
             text = linecache.getlines(line.file)[first - 1 : around[-1].end_lineno]
             block = CodeBlock(named, line.file, first, textwrap.dedent("".join(text)))
-            found.setdefault((line.file, first), block)
+            found[line.file, first] = block
     return tuple(found.values())
 
 

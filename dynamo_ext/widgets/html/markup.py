@@ -1,5 +1,6 @@
 """HTML that is well formed and escaped by construction: only `Markup` is not escaped."""
 
+import functools
 import re
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
@@ -54,10 +55,15 @@ def hue(index: int) -> str:
 
 def join(parts: Iterable[object], separator: str = "") -> Markup:
     """Join the parts to one piece of markup, each escaped unless it is `Markup`."""
+    return Markup(_joined(parts, str(markupsafe.escape(separator))))
+
+
+def _joined(parts: Iterable[object], separator: str = "") -> str:
     # `escape` makes another object of what is markup already: most of what a report is made of.
-    escaped = [part if type(part) is Markup else markupsafe.escape(part) for part in parts]
     # Markup's own join would escape each part again.
-    return Markup(str(markupsafe.escape(separator)).join(escaped))
+    return separator.join(
+        [part if type(part) is Markup else markupsafe.escape(part) for part in parts]
+    )
 
 
 def element(tag: str, *children: object, **attributes: object) -> Markup:
@@ -65,12 +71,18 @@ def element(tag: str, *children: object, **attributes: object) -> Markup:
 
     ``class_`` is ``class``, ``aria_label`` ``aria-label``; ``None`` leaves an attribute out.
     """
-    opening = tag + "".join(
+    return Markup(
+        f"<{tag}{_written(tuple(attributes), *attributes.values())}>{_joined(children)}</{tag}>"
+    )
+
+
+@functools.lru_cache(maxsize=1000, typed=True)
+def _written(names: tuple[str, ...], *values: object) -> str:
+    return "".join(
         f' {name.rstrip("_").replace("_", "-")}="{markupsafe.escape(value)}"'
-        for name, value in attributes.items()
+        for name, value in zip(names, values, strict=True)
         if value is not None
     )
-    return Markup(f"<{opening}>{join(children)}</{tag}>")
 
 
 def code(text: str) -> Markup:
