@@ -219,9 +219,9 @@ def _too_small(report: Report, gained: CellGain | str) -> Iterator[Advice]:
 
 
 def _plain_loop(loops: Sequence[LoopTurns]) -> Advice:
-    lines = listing([f"line {loop.line}" for loop in loops], MAX_LISTED)
+    places = listing([loop.place for loop in loops], MAX_LISTED)
     step = "Nothing. To see what captured turns lack: %%dynamo --capture all."
-    problem = f"Plain Python is faster in the loop at {lines}"
+    problem = f"Plain Python is faster in the {places}"
     return Advice("plain-loop", problem, step, "some turns ran each way", NEGLIGIBLE_WEIGHT)
 
 

@@ -142,12 +142,12 @@ class Recompile:
 
 @dataclass(frozen=True)
 class LoopTurns:
-    """A loop of the cell of which some turns were timed captured, and some in Python.
+    """A loop of which some turns were timed captured, and some in Python.
 
-    ``line`` is where it begins. ``turns`` are those of this run that ran captured, 0 where Python
-    is faster; ``plain`` are the run's seconds in turns that ran in Python. ``captured`` and
-    ``python`` are seconds of one turn, ``low`` and ``high`` the ends of how many times as fast a
-    captured one is.
+    ``line`` is where it begins in the cell; 0 for a library's, in whose Python turns eager ran the
+    graphs. ``turns`` are those of this run that ran captured, 0 where Python is faster; ``plain``
+    are the run's seconds in turns that ran in Python. ``captured`` and ``python`` are seconds of
+    one turn, ``low`` and ``high`` the ends of how many times as fast a captured one is.
     """
 
     line: int
@@ -157,6 +157,11 @@ class LoopTurns:
     low: float
     high: float
     plain: float = 0.0
+
+    @property
+    def place(self) -> str:
+        """The loop as a report names it."""
+        return f"loop at line {self.line}" if self.line else "loop outside of the cell"
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from dynamo_ext.capture.cells.block_runner import Stepper
+from dynamo_ext.capture.cells.call_trial import CallTrial, call_trial, note
 from dynamo_ext.capture.cells.missing_names import forget_on_the_way_to, leave_out_missing_name
 from dynamo_ext.capture.cells.program import CellProgram, Segment
 from dynamo_ext.capture.cells.turn_trial import Trials
@@ -104,6 +105,7 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     containers.look_at_them()
     if not decides and mode != "run":
         code_cache.look_again()
+    calls: CallTrial | None = None
     error: BaseException | None = None
     debugger = sys.gettrace()
     company = MachineLoad()
@@ -112,10 +114,8 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
         with company, within(given or FirstRun()), Recording(run), tracer.surroundings():
             if check is not None:
                 check.before(run)
-            former = state.trials
-            trials = Trials(program.source, tracer.compiler, former) if decides else None
-            state.trials = trials
-            run_traced(program, Stepper(tracer, namespace, trials=trials), names)
+            calls = _trials(state, tracer, run)
+            run_traced(program, Stepper(tracer, namespace, trials=state.trials), names)
     except BaseException as raised:  # noqa: BLE001 - handed to the caller, interrupts too
         error = raised
     took = time.perf_counter() - started
@@ -125,7 +125,9 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     _forget_unfinished(run)
     if tracer.compiler is not None:
         state.last_compiler = tracer.compiler
-    if decides:
+    if state.trials is not None:
+        state.trials.save(company.cores)
+        note(calls, run, started, company.cores)
         small_graphs.leave_to_python(run)
     if mode == "optimize":
         eager_frames.update(run, backend)
@@ -153,6 +155,15 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
         state.release()
         forget_on_the_way_to(error)
     return report, error
+
+
+def _trials(state: CellState, tracer: Tracer, run: RunLog) -> CallTrial | None:
+    """Begin the trials of a run that decides by them; that of its graphs' calls."""
+    former, state.trials = state.trials, None
+    if not run.decides or tracer.compiler is None:
+        return None
+    state.trials = Trials(state.program.source, tracer.compiler, former)
+    return call_trial(state.trials, tracer.compiler.name, run)
 
 
 def _forget_unfinished(run: RunLog) -> None:

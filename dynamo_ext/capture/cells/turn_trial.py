@@ -20,11 +20,12 @@ from typing import Any
 import torch
 
 import dynamo_ext
-from dynamo_ext.backends.disk_cache import Table, device_model
+from dynamo_ext.backends.disk_cache import Row, Table, device_model
 from dynamo_ext.capture.events.capture_disabled import of_run
 from dynamo_ext.capture.listen import run_log
 from dynamo_ext.formatting import seconds
 from dynamo_ext.records.capture import LoopTurns
+from dynamo_ext.records.comparison import BUSY_CORES
 from dynamo_ext.records.report import Fallback
 from dynamo_ext.timing import first_run, statistics
 
@@ -60,6 +61,7 @@ class Trials:
             ]
         )
         self._trials: dict[int, TurnTrial] = {}
+        self._new: list[Row] = []
         if before is not None and before._place == self._place:  # noqa: SLF001 - its own class
             self._trials.update(p for p in before._trials.items() if p[1].goes_on())  # noqa: SLF001
 
@@ -67,18 +69,32 @@ class Trials:
         """The trial of the loop at a line, which may be over."""
         trial = self._trials.get(line)
         if trial is None:
-            trial = self._trials[line] = TurnTrial(line, functools.partial(self._keep, line))
-            for _, _, value, kept in Outcomes().rows("key = ? AND place = ?", *self._key(line)):
-                with suppress(ValueError, TypeError):
-                    trial.decide(*json.loads(str(value)))
-                    trial.is_remembered = float(str(kept)) < _STARTED
+            trial = self._trials[line] = TurnTrial(line, functools.partial(self.keep, line))
+            self.recall(trial, line)
         return trial
+
+    def is_timing(self) -> bool:
+        """Whether turns of a loop of the cell are timed now."""
+        return any(trial.is_timing for trial in self._trials.values())
+
+    def recall(self, trial: TurnTrial, line: int) -> None:
+        """Give a trial the outcome that is kept of it, if there is one."""
+        for _, _, value, kept in Outcomes().rows("key = ? AND place = ?", *self._key(line)):
+            with suppress(ValueError, TypeError):
+                trial.decide(*json.loads(str(value)))
+                trial.is_remembered = float(str(kept)) < _STARTED
 
     def _key(self, line: int) -> tuple[str, str]:
         return hashlib.sha256(f"{line}\n{self._source}".encode()).hexdigest(), self._place
 
-    def _keep(self, line: int, *outcome: float) -> None:
-        Outcomes().keep([(*self._key(line), json.dumps(outcome), time.time())])
+    def keep(self, line: int, *outcome: float) -> None:
+        """Have what a trial came to written where the run ends."""
+        self._new.append((*self._key(line), json.dumps(outcome), time.time()))
+
+    def save(self, busy_cores: float) -> None:
+        """Write the outcomes of the run to disk, unless other programs kept so many cores busy."""
+        if self._new and busy_cores < BUSY_CORES:
+            Outcomes().keep(self._new)
 
 
 class Outcomes(Table):
@@ -118,20 +134,31 @@ class TurnTrial:
             return self.whole(python) if self.is_python else captured()
         if self._turns <= _BEFORE or first_run.current().used_up():
             return captured()
-        samples, turn = self._captured, captured
-        if len(self._python) < len(self._captured):
-            samples, turn = self._python, python
-        worked, started = _other_work(), self._clock()
+        samples = self._next_samples()
+        turn = python if samples is self._python else captured
+        worked, started = other_work(), self._clock()
         value = turn()
         took = self._clock() - started
         # A turn in which something was compiled, checked or called again says nothing of others.
-        if _other_work() == worked:
+        if other_work() == worked:
             samples.append(took)
+            self._end_if_known()
+        return value
+
+    def _next_samples(self) -> list[float]:
+        """Those that the next turn is one of: each way in turn."""
+        return self._python if len(self._python) < len(self._captured) else self._captured
+
+    def _end_if_known(self) -> None:
         if len(self._python) == _EACH:
             ends = statistics.speedup(self._python, self._captured[:_EACH])
             self.decide(median(self._captured), median(self._python), ends.low, ends.high)
             self._keep(*self._outcome)
-        return value
+
+    @property
+    def is_timing(self) -> bool:
+        """Whether its turns are timed now."""
+        return self.is_python is None and self._turns > _BEFORE
 
     def goes_on(self) -> bool:
         """Whether the next run goes on with it; what this run counted is an earlier run's then."""
@@ -161,7 +188,7 @@ class TurnTrial:
         """What a report says where the loop's turns run in Python."""
         captured, python, *_ = map(seconds, self._outcome)
         why = (
-            f"The turns of the loop at line {self._line} run in Python: captured, one took "
+            f"The turns of the {self.as_record().place} run in Python: captured, one took "
             f"{captured}, and {python} in Python"
         )
         return of_run(why, _REMEDY, harmless=True)
@@ -170,7 +197,7 @@ class TurnTrial:
 _REMEDY = "--capture all has them captured all the same."
 
 
-def _other_work() -> float:
+def other_work() -> float:
     """Seconds so far that no turn took itself."""
     run = run_log.active_run()
     return first_run.current().spent + (run.paired_seconds if run is not None else 0.0)

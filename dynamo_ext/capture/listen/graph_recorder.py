@@ -121,8 +121,9 @@ def _recorded(
         counted = run.calls_of(entry)
         if run.on_graph_call is not None:
             run.on_graph_call(counted, graph, args)
+        way = guarded if run.way_of_call is None else run.way_of_call(run, entry, guarded, args)
         started = clock()
-        result = guarded(*args)
+        result = way(*args)
         counted.seconds += clock() - started
         counted.count += 1
         follow(result, entry, counted, run)

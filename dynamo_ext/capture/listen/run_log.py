@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
     from dynamo_ext.backends.journal import Journal
+    from dynamo_ext.backends.pipeline.calls.graph_call import GraphCall
 
 
 @dataclass(eq=False)
@@ -80,7 +81,8 @@ class GraphEntry:
     """A captured graph, held by its compiled callable.
 
     ``paired`` has, by the numbers among its inputs (sizes that may change), seconds of calls in the
-    engine and of calls in eager, made one after the other; ``unpaired`` is why there are none.
+    engine and of calls in eager, made one after the other; ``unpaired`` is why there are none. One
+    that ``is_left_to_python`` was called often, and is no faster captured.
     """
 
     frame: FrameEntry
@@ -92,6 +94,7 @@ class GraphEntry:
     mutates: bool
     draws: bool = False
     is_small: bool = False
+    is_left_to_python: bool = False
     compile_started: float = 0.0
     compile_seconds: float = 0.0
     paired: dict[tuple[int, ...], list[tuple[float, float]]] = field(default_factory=dict)
@@ -133,6 +136,9 @@ AfterGraphCall = Callable[
 ]
 """Called after each graph's call, with what was called: calls it again where that has no effect."""
 
+WayOfCall = Callable[["RunLog", GraphEntry, "GraphCall", Sequence[Any]], Callable[..., Any]]
+"""Tells, before each graph's call, whether the engine or eager runs it."""
+
 
 @dataclass(eq=False, kw_only=True)
 class RunLog:
@@ -143,7 +149,8 @@ class RunLog:
     ``on_graph_call`` and ``after_graph_call`` get every graph call; ``codes`` are the cell's.
     ``refused`` is why a graph was not whole that had to be. ``fallbacks`` are not those of one
     frame or graph. ``paired_seconds`` are those of the calls made for ``GraphEntry.pairs``. With
-    ``decides``, what does not gain by being captured may stay Python.
+    ``decides``, what does not gain by being captured may stay Python; ``way_of_call`` tells then
+    what runs a call of a graph.
     """
 
     cell_file: str | None = None
@@ -154,6 +161,7 @@ class RunLog:
     after_graph_call: AfterGraphCall = lambda *_: None
     paired_seconds: float = 0.0
     decides: bool = False
+    way_of_call: WayOfCall | None = None
     calls: dict[GraphEntry, GraphCalls] = field(default_factory=dict)
     compiled: list[FrameEntry] = field(default_factory=list)
     recompiles: dict[tuple[str, ...], Recompile] = field(default_factory=dict)

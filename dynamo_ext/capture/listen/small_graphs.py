@@ -39,15 +39,17 @@ def leave_to_python(run: RunLog) -> None:
     """Have what a run called often with small graphs run in Python from the next run on."""
     for graph, calls in run.calls.items():
         frame, code = graph.frame, graph.frame.code()
-        if calls.count < CALLS or not graph.is_small or code is None:
+        if calls.count < CALLS or not (graph.is_small or graph.is_left_to_python) or code is None:
             continue
         # Of a function in parts, the other parts may be large.
         if frame.name == "<module>" or frame.breaks or code_cache.users_code(code) is not code:
             continue
         frame.outcome = "skipped"
+        why = "each time for a few operations on few numbers"
+        if graph.is_left_to_python:
+            why = "where its loop is no faster with captured calls"
         frame.reason = (
-            f"`{frame.name}` runs in Python after a run that called it {calls.count:,} times, "
-            "each time for a few operations on few numbers"
+            f"`{frame.name}` runs in Python after a run that called it {calls.count:,} times, {why}"
         )
         frame.fell_back("", frame.reason, _REMEDY, harmless=True)
         if frame.container is None:

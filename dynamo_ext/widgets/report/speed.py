@@ -30,7 +30,7 @@ def sentence(report: Report, gain: CellGain | str) -> str:
         plain, captured = seconds(longest.python), seconds(longest.captured)
         later = "" if plain_loops(report) else " in later runs"
         return (
-            f"as plain{later}: the turns of its loop at line {longest.line} run in Python, where "
+            f"as plain{later}: the turns of its {longest.place} run in Python, where "
             f"one takes {plain}; captured, it took {captured}."
         )
     if isinstance(gain, str):

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 
-from dynamo_ext.capture.cells import turn_trial
+from dynamo_ext.capture.cells import runner, turn_trial
 from dynamo_ext.capture.cells.turn_trial import Trials, TurnTrial, carries_gradients
+from dynamo_ext.records.comparison import BUSY_CORES
 from dynamo_ext.timing.first_run import FirstRun, within
+from tests.auto.conftest import Company
 from tests.capture.live import Live
 
 if TYPE_CHECKING:
@@ -120,7 +122,10 @@ def _as_function(body: str) -> Any:
 NOTEBOOK = "x = torch.ones(3)"
 
 
-def test_the_report_says_what_runs_in_python_and_another_kernel_knows(cells: Live) -> None:
+def test_the_report_says_what_runs_in_python_and_another_kernel_knows(
+    cells: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "MachineLoad", Company)
     trials = Trials(LOOP, None)
     trials.of_loop(2).decide(5e-6, 1e-6, 0.2, 0.2)
     report = cells.report(LOOP)
@@ -135,7 +140,10 @@ def test_the_report_says_what_runs_in_python_and_another_kernel_knows(cells: Liv
 
 def test_what_is_kept_is_found_by_text_line_and_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     first = Trials("text", "eager")
-    first._keep(2, 5e-6, 1e-6, 0.2, 0.2)
+    first.keep(2, 5e-6, 1e-6, 0.2, 0.2)
+    first.save(busy_cores=BUSY_CORES)
+    assert Trials("text", "eager").of_loop(2).is_python is None
+    first.save(busy_cores=0.0)
     assert Trials("text", "eager").of_loop(2).is_python is True
     assert not Trials("text", "eager").of_loop(2).is_remembered, "this kernel found it"
     with monkeypatch.context() as later:
