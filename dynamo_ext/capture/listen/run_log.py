@@ -82,7 +82,7 @@ class GraphEntry:
 
     ``paired`` has, by the numbers among its inputs (sizes that may change), seconds of calls in the
     engine and of calls in eager, made one after the other; ``unpaired`` is why there are none. One
-    that ``is_left_to_python`` was called often, and is no faster captured.
+    that ``is_left_to_python`` was called often, and gains nothing captured.
     """
 
     frame: FrameEntry

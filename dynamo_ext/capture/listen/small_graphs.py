@@ -47,7 +47,7 @@ def leave_to_python(run: RunLog) -> None:
         frame.outcome = "skipped"
         why = "each time for a few operations on few numbers"
         if graph.is_left_to_python:
-            why = "where its loop is no faster with captured calls"
+            why = "and whose loop gains nothing by captured calls"
         frame.reason = (
             f"`{frame.name}` runs in Python after a run that called it {calls.count:,} times, {why}"
         )
