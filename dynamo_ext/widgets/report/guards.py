@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from dynamo_ext.analysis.advice import as_written_for
-from dynamo_ext.analysis.guard_groups import Alike, grouped, total
-from dynamo_ext.analysis.guards import actual, condition, expected
+from dynamo_ext.analysis.guards import Alike, actual, condition, expected, grouped, total
 from dynamo_ext.analysis.recompiles import changes
 from dynamo_ext.formatting import clip, count, function_name, place, sentence
 from dynamo_ext.records.capture import Recompile

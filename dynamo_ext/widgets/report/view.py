@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynamo_ext.analysis.advice import advise
-from dynamo_ext.analysis.guard_groups import grouped, total
+from dynamo_ext.analysis.guards import grouped, total
 from dynamo_ext.analysis.placement import place_graph, sets_mode
 from dynamo_ext.formatting import clip, count
 from dynamo_ext.records.report import Report
