@@ -8,11 +8,11 @@ from dynamo_ext.formatting import printable, sentence
 from dynamo_ext.records.comparison import CandidateResult, Comparison
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.comparison import accuracy as comparison_accuracy
-from dynamo_ext.widgets.comparison import columns, limits
+from dynamo_ext.widgets.comparison import columns
 from dynamo_ext.widgets.comparison import graphs as comparison_graphs
 from dynamo_ext.widgets.comparison import table as comparison_table
 from dynamo_ext.widgets.comparison.chart import Chart
-from dynamo_ext.widgets.comparison.summary import closing, headline, status
+from dynamo_ext.widgets.comparison.summary import closing, headline, limit, status
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, STYLE, Markup, asset, element, prose
 
@@ -24,7 +24,7 @@ def text(record: Comparison) -> str:
         plain_text.heading(_title(record)),
         plain_text.paragraph(headline(record)),
         comparison_table.text(record),
-        plain_text.paragraph(limits.sentence(record)),
+        plain_text.paragraph(limit(record)),
         plain_text.section(comparison_accuracy.TITLE, comparison_accuracy.text(rows)),
         plain_text.section(comparison_graphs.TITLE, comparison_graphs.text(record)),
         "\n".join(plain_text.paragraph(note, "  ", "! ") for note in _noted(record)),
@@ -107,7 +107,7 @@ def _parts(
     more: list[Markup] = []
     for name in ("Speed", "Coverage and memory", "Errors"):
         more += [element("h4", name), comparison_table.html(record, rows, name, reasons=False)]
-    near = markup.quiet(limits.sentence(record))
+    near = markup.quiet(limit(record))
     parts = [lead(record), table, *charts, near, markup.titled("More columns", *more)]
     if accuracy := comparison_accuracy.html(rows):
         wrong = any(each.outcome == "wrong" for each in rows)
