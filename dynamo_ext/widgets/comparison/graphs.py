@@ -42,7 +42,7 @@ def matrix(record: Comparison, shown: Sequence[str] | None = None) -> Markup:
         sums = [_sum(record, name) for name in names]
         cells = [element("td", seconds(each) if each else "–", style=RIGHT) for each in sums]
         rows.append(_matrix_row("One run", operations, calls, cells, "dx-sum"))
-    head = markup.header(heads, range(1, len(heads)))
+    head = markup.row("th", heads, range(1, len(heads)), scope="col")
     grid = markup.grid("Time of each graph on each backend", head, rows, "dx-compare")
     key = "★ the fastest right one. Median of one call of the graph; speedup over eager below it."
     wide = markup.region(grid, "Graphs and backends: scrolls sideways")

@@ -74,7 +74,29 @@ def draw(
     ``<details>`` for each that has others inside. It has no ids, so that many fit on one page;
     empty for no boxes.
     """
-    return _drawing(graph, placement, boxes[:MAX_NODES], hits) if boxes else EMPTY
+    if not boxes:
+        return EMPTY
+    boxes = boxes[:MAX_NODES]
+    laid = arrange([box.name for box in boxes], _inputs(boxes))
+    tints = colours(placement.shares)
+    edges = element("path", d=" ".join(_curve(points) for points in laid.edges))
+    whole = graph.operation_seconds
+    reached = "0" if len(boxes) <= _MAX_REACHED else "-1"
+    shapes, buttons = [], []
+    for box in boxes:
+        x, y = laid.boxes[box.name]
+        corner = x - BOX_WIDTH / 2, y - BOX_HEIGHT / 2
+        shapes.append(_box(box, corner, _class(box, placement, tints, hits), whole))
+        if isinstance(box, Fold):
+            about = _about_fold(box, placement, whole)
+            inside = draw(graph, placement, _with_inputs(graph, box), hits)
+            buttons.append(_unfolding(box, corner, about, inside))
+        else:
+            buttons.append(_button(box, corner, _about(box, placement, whole), reached))
+    size = {"width": f"{laid.width:.0f}", "height": f"{laid.height:.0f}"}
+    label = f"Drawing of graph {graph.id}: {count(len(boxes), 'node')}"
+    drawn = element("svg", edges, *shapes, role="img", aria_label=label, **size)
+    return element("div", drawn, *buttons, class_="dx-nodes", style=f"width:{laid.width:.0f}px")
 
 
 def canvas(drawn: Markup, label: str) -> Markup:
@@ -90,31 +112,6 @@ def canvas(drawn: Markup, label: str) -> Markup:
     script = f"{markup.asset('canvas.js')}(this)"
     window = markup.region(element("div", drawn), label, "dx-canvas")
     return element("div", zooms, window, onpointerenter=script)
-
-
-def _drawing(
-    graph: Graph, placement: Placement, boxes: Sequence[Box], hits: Collection[str]
-) -> Markup:
-    laid = arrange([box.name for box in boxes], _inputs(boxes))
-    tints = colours(placement.shares)
-    edges = element("path", d=" ".join(_curve(points) for points in laid.edges))
-    whole = graph.operation_seconds
-    reached = "0" if len(boxes) <= _MAX_REACHED else "-1"
-    shapes, buttons = [], []
-    for box in boxes:
-        x, y = laid.boxes[box.name]
-        corner = x - BOX_WIDTH / 2, y - BOX_HEIGHT / 2
-        shapes.append(_box(box, corner, _class(box, placement, tints, hits), whole))
-        if isinstance(box, Fold):
-            about = _about_fold(box, placement, whole)
-            inside = _drawing(graph, placement, _with_inputs(graph, box), hits)
-            buttons.append(_unfolding(box, corner, about, inside))
-        else:
-            buttons.append(_button(box, corner, _about(box, placement, whole), reached))
-    size = {"width": f"{laid.width:.0f}", "height": f"{laid.height:.0f}"}
-    label = f"Drawing of graph {graph.id}: {count(len(boxes), 'node')}"
-    drawn = element("svg", edges, *shapes, role="img", aria_label=label, **size)
-    return element("div", drawn, *buttons, class_="dx-nodes", style=f"width:{laid.width:.0f}px")
 
 
 def _inputs(boxes: Sequence[Box]) -> dict[str, list[str]]:
