@@ -41,15 +41,11 @@ def library_breaks(report: Report) -> tuple[LibraryBreaks, ...]:
     for each in report.breaks:
         if name := in_package(each):
             packages.setdefault(name, []).append(each)
-    python = _python_functions(report)
-    return tuple(_group(name, tuple(group), python) for name, group in packages.items())
-
-
-def _python_functions(report: Report) -> set[str]:
-    """Functions that run in Python as they are to, where modules that they call are captured."""
+    # Functions that run in Python as they are to, where modules that they call are captured.
     meant = {fallback.subject for fallback in report.fallbacks if fallback.harmless}
     captured = any(frame.graphs and not frame.in_cell for frame in report.frames)
-    return {frame.name for frame in report.frames if captured and frame.id in meant}
+    python = {frame.name for frame in report.frames if captured and frame.id in meant}
+    return tuple(_group(name, tuple(group), python) for name, group in packages.items())
 
 
 def remedy(report: Report, fallback: Fallback) -> str:

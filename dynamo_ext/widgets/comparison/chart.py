@@ -6,7 +6,7 @@ import base64
 import importlib.util
 import io
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.errors import OptionError
 from dynamo_ext.formatting import clip, count, printable, seconds
@@ -20,7 +20,6 @@ from dynamo_ext.widgets.html.markup import Markup, element, quiet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 NOTHING = "There is nothing to draw: no candidate was timed."
 _HEADS = {
@@ -78,21 +77,15 @@ class Chart:
         """The chart for a page that keeps SVG, in the colours of its theme."""
         if problem := self._problem():
             return quiet(problem)
-        # Another chart on the page must not have the same ids.
-        with drawn.drawing(self.alt), io.StringIO() as out:
-            self._figure(drawn.TEXT, drawn.QUIET).savefig(out, format="svg", transparent=True)
-            source = out.getvalue()
-        return drawn.themed(source, self.alt)
+        source = self._saved(drawn.TEXT, drawn.QUIET, format="svg", transparent=True)
+        return drawn.themed(source.decode(), self.alt)
 
     def png(self) -> Markup:
         """The chart as an image of its own, dark on white whatever the theme is."""
         if problem := self._problem():
             return quiet(problem)
-        with drawn.drawing(self.alt), io.BytesIO() as out:
-            figure = self._figure("#1f1f1f", "#5f6368")
-            figure.savefig(out, format="png", dpi=144, facecolor="white")
-            data = base64.b64encode(out.getvalue()).decode("ascii")
-        source = f"data:image/png;base64,{data}"
+        data = self._saved("#1f1f1f", "#5f6368", format="png", dpi=144, facecolor="white")
+        source = f"data:image/png;base64,{base64.b64encode(data).decode()}"
         image = element("img", src=source, alt=self.alt, width=round(_WIDTH * 96))
         return element("p", image.removesuffix("</img>"))
 
@@ -114,12 +107,15 @@ class Chart:
             return NOTHING
         return "" if importlib.util.find_spec("matplotlib") else drawn.MISSING
 
-    def _figure(self, text: str, quiet: str) -> Figure:
+    def _saved(self, text: str, quiet: str, **how: Any) -> bytes:
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=self._inches(), layout="constrained")
-        self._draw(figure.add_subplot(), text, quiet)
-        return figure
+        # Another chart on the page must not have the same ids.
+        with drawn.drawing(self.alt), io.BytesIO() as out:
+            figure = Figure(figsize=self._inches(), layout="constrained")
+            self._draw(figure.add_subplot(), text, quiet)
+            figure.savefig(out, **how)
+            return out.getvalue()
 
     def _said(self, candidate: CandidateResult) -> str:
         name = printable(candidate.name)

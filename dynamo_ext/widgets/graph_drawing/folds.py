@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -99,25 +99,21 @@ def _level(
         inside = opened(_level(found, depth + 1, placement, opened))
         boxes.append(Fold(found[-1].modules[depth][1], path, tuple(found), inside))
     boxes[:0] = [op for left in weights.values() for op in left]
-    return list(_merged(boxes, placement))
+    # What repeats in a row is one box.
+    kinds = [_kind(box, placement) for box in boxes]
+    merged: list[Box] = []
+    index = 0
+    while index < len(boxes):
+        length, times = _repeats(boxes, kinds, index)
+        end = index + length * times
+        merged.append(_repeated(boxes[index:end], length, times) if times > 1 else boxes[index])
+        index = end
+    return merged
 
 
 def _path(op: Operation, depth: int) -> str:
     # An operation of no module at this depth is a run of its own.
     return op.modules[depth][0] if computes(op) and len(op.modules) > depth else f"={op.name}"
-
-
-def _merged(boxes: list[Box], placement: Placement) -> Iterator[Box]:
-    """Put what repeats in a row into one box."""
-    kinds = [_kind(box, placement) for box in boxes]
-    index = 0
-    while index < len(boxes):
-        length, times = _repeats(boxes, kinds, index)
-        if times > 1:
-            yield _repeated(boxes[index : index + length * times], length, times)
-        else:
-            yield boxes[index]
-        index += length * times
 
 
 def _repeats(boxes: Sequence[Box], kinds: Sequence[object], index: int) -> tuple[int, int]:
