@@ -69,9 +69,7 @@ def row(*children: Any) -> Any:
 
 
 def show(
-    text: Callable[[], str],
-    forms: Callable[[], dict[str, str]],
-    build: Callable[[], View],
+    text: Callable[[], str], forms: Callable[[], dict[str, str]], build: Callable[[], View]
 ) -> None:
     """Show a record: its ``text`` in a terminal.
 

@@ -63,10 +63,7 @@ def colours(engines: Iterable[str]) -> Mapping[str, str]:
 
 
 def draw(
-    graph: Graph,
-    placement: Placement,
-    boxes: Sequence[Box],
-    hits: Collection[str] = (),
+    graph: Graph, placement: Placement, boxes: Sequence[Box], hits: Collection[str] = ()
 ) -> Markup:
     """Draw boxes of a graph, inputs at the top; those in ``hits`` with a heavier rim.
 

@@ -118,11 +118,7 @@ def _numbered(cell: CodeBlock) -> list[tuple[int, str]]:
 
 
 def _grid(
-    block: CodeBlock,
-    file: str,
-    marks: _Marks,
-    tints: dict[str, str],
-    most: int | None,
+    block: CodeBlock, file: str, marks: _Marks, tints: dict[str, str], most: int | None
 ) -> Markup:
     """Source with its gutter, the first ``most`` lines of it."""
     lines = _numbered(block)

@@ -8,15 +8,7 @@ from dynamo_ext.analysis.break_location import in_package
 from dynamo_ext.analysis.breaks import break_of
 from dynamo_ext.analysis.kept_operations import clauses
 from dynamo_ext.analysis.library_breaks import remedy
-from dynamo_ext.formatting import (
-    clip,
-    count,
-    function_name,
-    listing,
-    place,
-    printable,
-    sentence,
-)
+from dynamo_ext.formatting import clip, count, function_name, listing, place, printable, sentence
 from dynamo_ext.records.report import Fallback, Report
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup

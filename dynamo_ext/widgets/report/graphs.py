@@ -15,14 +15,7 @@ from dynamo_ext.widgets.blocks import Table
 from dynamo_ext.widgets.graph_drawing.nodes import is_parameter, modules_of, result
 from dynamo_ext.widgets.graph_drawing.svg import colours, share
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import (
-    EMPTY,
-    Markup,
-    code,
-    element,
-    quiet_words,
-    unbroken,
-)
+from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, quiet_words, unbroken
 from dynamo_ext.widgets.report import breaks, modules, speed
 
 TITLE = "Graphs"
