@@ -23,13 +23,9 @@ _LOOK, _TICK = 0.1, 0.5
 _LONG_SAMPLE = 2.0
 _LONGEST = 90
 _LATE = 3.0
-_STATES = {
+_WORDS = {
     "waiting": "waits",
-    "compiling": "compiling",
-    "elsewhere": "in another process",
     "ready": "ready",
-}
-_PHASES = {
     "plain": "running the code as it is",
     "compiling": "compiling",
     "checking": "checking its results",
@@ -191,7 +187,7 @@ class Waiting:
 def _doing(progress: RaceProgress) -> str:
     if progress.doing:
         return progress.doing
-    said = _PHASES[progress.phase]
+    said = _WORDS[progress.phase]
     if progress.phase == "timing":
         of = f" of {progress.rounds}" if progress.rounds else ""
         said = f"timing, round {progress.round}{of}" if progress.round else "warming up"
@@ -214,7 +210,7 @@ def _table(progress: RaceProgress) -> Markup:
 
 def _row(standing: Standing, progress: RaceProgress) -> Markup:
     turn = standing.name == progress.candidate and progress.phase != "timing"
-    said = _PHASES[progress.phase] if turn else _STATES.get(standing.state, "")
+    said = _WORDS.get(progress.phase if turn else standing.state, "")
     if standing.state == "out":
         said = clip(standing.reason, _LONGEST)
     elif standing.median and not turn:
