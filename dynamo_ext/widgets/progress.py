@@ -81,12 +81,10 @@ class Waiting:
     the seconds of compiling so far, and how many there are.
     """
 
-    def __init__(
-        self, title: str, patience: float = PATIENCE, screen: Callable[[], Screen] = Screen
-    ) -> None:
+    def __init__(self, title: str, patience: float = PATIENCE) -> None:
         self._title = title
         self._patience = self._usual = patience
-        self._screen = screen()
+        self._screen = Screen()
         self.spent: Callable[[], tuple[float, float]] = lambda: (0.0, math.inf)
         self._words = ""
         self._told: dict[str, tuple[RaceProgress, float]] = {}
