@@ -95,8 +95,10 @@ def text(report: Report) -> str:
         gutter = max((len(mark.label) for _, _, mark in rows), default=0)
         digits = max((len(str(n)) for n, _, _ in rows), default=0)
         room = max(min(plain_text.line_width() - digits - gutter - 4, _MAX_CHARS), _MIN_CHARS)
+        key = [words for class_, words in _key_words(report, marks) if class_ != "dx-eager"]
+        key += filter(None, [_shares(report).rstrip(".")])
         parts += [
-            _key_text(report, marks),
+            plain_text.paragraph(" · ".join(key)),
             "\n".join(
                 f"{n:>{digits}} {mark.label:<{gutter}} │ {clip(printable(line), room)}".rstrip()
                 for n, line, mark in rows
@@ -250,13 +252,6 @@ def _key(report: Report, marks: _Marks, tints: dict[str, str]) -> Markup:
     # The tints tell the entries apart; where they are gone, the dots do.
     key = element("p", markup.join(parts, element("span", " · ", class_="dx-gap")))
     return markup.join([key, markup.quiet(_shares(report))])
-
-
-def _key_text(report: Report, marks: _Marks) -> str:
-    """Say the same for a terminal; empty where no label needs it."""
-    words = [each for class_, each in _key_words(report, marks) if class_ != "dx-eager"]
-    words += filter(None, [_shares(report).rstrip(".")])
-    return plain_text.paragraph(" · ".join(words)) if words else ""
 
 
 def _key_words(report: Report, marks: _Marks) -> Iterator[tuple[str, str]]:
