@@ -80,10 +80,8 @@ def mix_words(record: Comparison) -> str:
     if made.speedup is None:
         return f"{said}; it was not raced end to end."
     said += f", end to end it is {ratio(made.speedup.ratio)} ({interval(made.speedup)}). "
-    if made.holds:
-        said += "✓ The sum of the wins holds."
-    else:
-        said += "✗ The sum of the wins does not hold."
+    sign, verb = ("✓", "holds") if made.holds else ("✗", "does not hold")
+    said += f"{sign} The sum of the wins {verb}."
     best = record.best
     if best is not None and best.speedup is not None:
         if best.speedup.low > made.speedup.high:
