@@ -155,6 +155,7 @@ class Waiting:
             # The whole code, and the graph of it that was reported last.
             subjects = dict.fromkeys(["", self._subject]) if self._phase else {}
             current = [told.pop(each) for each in subjects if each in told]
+            tables = [[_row(one, each) for one in each.standings] for each in current]
             over = [_over(each) for subject, each in told.items() if subject]
             title = "Racing" if current and current[0].subject else self._title
             doing = "; ".join(map(_doing, current)) or self._words or "running"
@@ -167,7 +168,7 @@ class Waiting:
                 _STYLE,
                 element("p", element("b", title), f" {sentence(doing)} ", element("span", took)),
                 *(element("p", each) for each in over),
-                *(_table(each) for each in current if each.standings),
+                *(element("table", element("tbody", *rows)) for rows in tables if rows),
                 element("p", _INTERRUPT, class_="dx-quiet"),
                 element("p", _SILENT, class_="dx-silent"),
                 class_="dx-waiting",
@@ -199,11 +200,6 @@ def _over(progress: RaceProgress) -> str:
     best = min(timed, key=lambda each: each.median, default=None)
     fastest = f": {best.name} is the fastest, {seconds(best.median)} a call" if best else ""
     return sentence(f"{progress.subject}{fastest}")
-
-
-def _table(progress: RaceProgress) -> Markup:
-    rows = [_row(each, progress) for each in progress.standings]
-    return element("table", element("tbody", *rows))
 
 
 def _row(standing: Standing, progress: RaceProgress) -> Markup:

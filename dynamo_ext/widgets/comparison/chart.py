@@ -146,6 +146,10 @@ class Chart:
         if self.log:
             axes.set_xscale("log")
         _DRAWN[self.kind](axes, self, text, quiet)
+        if self.kind in {"Time", "Samples"}:
+            from matplotlib.ticker import EngFormatter
+
+            axes.xaxis.set_major_formatter(EngFormatter(unit="s"))
 
 
 def _look(chart: Chart, candidate: CandidateResult) -> tuple[str, str]:
@@ -180,7 +184,6 @@ def _times(axes: Axes, chart: Chart, text: str, _quiet: str) -> None:
         label(axes, (timing.quartiles[1], row), words, text)
     values = [end for _, timing in shown for end in timing.quartiles]
     _limits(axes, min(values), max(values), log=chart.log)
-    _in_seconds(axes)
     if not chart.log:
         axes.set_xlim(left=0)
 
@@ -205,7 +208,6 @@ def _samples(axes: Axes, chart: Chart, text: str, _quiet: str) -> None:
         far = middle > (low * high) ** 0.5 if chart.log else middle > high / 2
         label(axes, (middle, row - 0.3), words, text, left=far)
     axes.set_xlim(low * 0.95 if chart.log else 0, high)
-    _in_seconds(axes)
     if chart.log:
         _log_ticks(axes, high / low)
 
@@ -227,12 +229,6 @@ _DRAWN: dict[str, Callable[[Axes, Chart, str, str], None]] = {
     "Samples": _samples,
     "Memory": _peaks,
 }
-
-
-def _in_seconds(axes: Axes) -> None:
-    from matplotlib.ticker import EngFormatter
-
-    axes.xaxis.set_major_formatter(EngFormatter(unit="s"))
 
 
 def _limits(axes: Axes, low: float, high: float, *, log: bool) -> None:

@@ -177,13 +177,10 @@ def _row(graph: GraphComparison, time: GraphTime) -> list[object]:
 
 def _sum(record: Comparison, backend: str) -> float:
     """Seconds of one run in the graphs; 0 where not every one was timed and right."""
-    total = 0.0
-    for each in record.graphs:
-        time = _time(each, backend)
-        if time is None or time.timing is None or time.outcome not in {"measured", "eager"}:
-            return 0.0
-        total += time.timing.median * each.calls
-    return total
+    times = [(_time(each, backend), each.calls) for each in record.graphs]
+    right = [(t.timing, n) for t, n in times if t and t.outcome in {"measured", "eager"}]
+    known = [timing.median * calls for timing, calls in right if timing]
+    return sum(known) if len(known) == len(times) else 0.0
 
 
 def _fastest(graph: GraphComparison) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from dynamo_ext.analysis.kept_operations import clauses
 from dynamo_ext.formatting import printable, sentence
-from dynamo_ext.records.comparison import CandidateResult, Comparison
+from dynamo_ext.records.comparison import Comparison
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.comparison import accuracy as comparison_accuracy
 from dynamo_ext.widgets.comparison import columns
@@ -48,12 +48,12 @@ def page(record: Comparison) -> str:
         drawn.append(markup.titled("Samples", samples.svg()))
     parts = _parts(record, drawn, click=lambda title: f"dxSort(this, {json.dumps(title)})")
     order = {
-        column.title: {
-            "up": _names(columns.ordered(record, column.title)),
-            "down": _names(columns.ordered(record, column.title, reverse=True)),
-            "falls": column.falling,
+        title: {
+            way: [printable(row.name) for row in columns.ordered(record, title, reverse=down)]
+            for way, down in (("up", False), ("down", True))
         }
-        for column in columns.COLUMNS
+        | {"falls": column.falling}
+        for title, column in columns.BY_TITLE.items()
     }
     # The text of a script ends at its closing tag, whatever string contains it.
     data = Markup(json.dumps(order).replace("<", "\\u003c"))
@@ -126,7 +126,3 @@ def wide(record: Comparison) -> bool:
 
 def _title(record: Comparison) -> str:
     return f"Comparison · {printable(' '.join(record.title.split()))}"
-
-
-def _names(rows: Sequence[CandidateResult]) -> list[str]:
-    return [printable(each.name) for each in rows]

@@ -179,13 +179,17 @@ def _plain(report: Report) -> Iterator[int]:
     for frame in report.frames:
         if frame.is_cell:
             starts[frame.line] = starts.get(frame.line, True) and frame.outcome in _GIVEN_UP
-    lines = list(_statements(report, report.cell))
+    # Those with code, up to the end of the statement that raised.
+    at, top = report.stopped_at, list(_top_level(report.cell))
+    reached = next((last for _, first, last in top if at and first <= at <= last), math.inf)
+    numbered = _numbered(report.cell)
+    lines = [n for n, line in numbered if n <= reached and re.match(r"\s*[^\s#]", line)]
     # The cell's own statements may never have been compiled, whatever they call has been.
     if not report.graphs or (starts and all(starts.values())):
         yield from lines
         return
     # A statement is as what began last before it: Dynamo gave the cell up there, or took it up.
-    for node, first, last in _top_level(report.cell):
+    for node, first, last in top:
         before = max((at for at in starts if at <= first), default=None)
         if before is not None and starts[before] and not isinstance(node, _DEFINITIONS):
             yield from (n for n in lines if first <= n <= last)
@@ -197,16 +201,6 @@ def _top_level(cell: CodeBlock) -> Iterator[tuple[ast.stmt, int, int]]:
         for node in ast.parse(cell.source).body:
             first, last = node.lineno, node.end_lineno or node.lineno
             yield node, first + cell.first_line - 1, last + cell.first_line - 1
-
-
-def _statements(report: Report, cell: CodeBlock) -> Iterator[int]:
-    """The lines with code, up to the end of the statement that raised."""
-    at = report.stopped_at
-    ends = (last for _, first, last in _top_level(cell) if at and first <= at <= last)
-    reached = next(ends, math.inf)
-    for number, line in _numbered(cell):
-        if number <= reached and line.strip() and not re.match(r"\s*#", line):
-            yield number
 
 
 def _outside(
