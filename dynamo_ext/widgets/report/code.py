@@ -67,8 +67,7 @@ def html(report: Report, most: int | None = _OUTSIDE) -> Markup:
         markup.titled(each.name, _grid(each, each.file, marks, tints, most), opened=True)
         for each in report.functions[:most]
     ]
-    if rest := markup.left_out(len(report.functions), most, "function"):
-        parts.append(rest)
+    parts.append(markup.left_out(len(report.functions), most, "function"))
     if outside := _outside(report, marks):
         cells = [
             [place(x), label, code(x.code.strip()), function_name(x.function)]
@@ -83,7 +82,7 @@ def html(report: Report, most: int | None = _OUTSIDE) -> Markup:
         parts.append(markup.titled(name, table, rest, words=words, opened=few))
     if found := breaks.html(report, most):
         parts += [element("h4", breaks.TITLE), found]
-    return element("div", *parts) if parts else EMPTY
+    return element("div", *parts) if any(parts) else EMPTY
 
 
 def text(report: Report) -> str:
