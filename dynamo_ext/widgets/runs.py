@@ -100,7 +100,7 @@ def _counted(found: Iterable[tuple[str, int]]) -> Counter[str]:
 
 def _graph(report: Report, graph: Graph) -> str:
     """A graph by what it computes, on what, and where: its id may differ from run to run."""
-    calls = [op for op in graph.operations if op.opcode.startswith("call_")]
+    calls = [op for op in graph.operations if op.computes]
     shown = ", ".join(dict.fromkeys(op.target.rsplit(".", 1)[-1] for op in calls[:4]))
     more = ", …" if len(calls) > len(calls[:4]) else ""
     inputs = [op for op in graph.operations if op.opcode == "placeholder" and op.shape is not None]

@@ -141,7 +141,7 @@ def _marks(report: Report) -> dict[tuple[str, int], _Mark]:
     for graph in report.graphs:
         placement = place_graph(report, graph)
         for op in graph.operations:
-            if op.line is None or not op.opcode.startswith("call_"):
+            if op.line is None or not op.computes:
                 continue
             whole += op.seconds * graph.calls
             for line in filter(None, (op.line, op.called)):
