@@ -118,10 +118,7 @@ def text(record: Comparison) -> str:
     rows = []
     for each in record.graphs:
         best = _time(each, each.fastest)
-        brief = [
-            seconds(best.timing.median) if best and best.timing else "–",
-            ratio(best.speedup.ratio) if best and best.speedup else "–",
-        ]
+        brief = [_plain(best), ratio(best.speedup.ratio) if best and best.speedup else "–"]
         cells = [_plain(_time(each, name)) for name in names] if few else brief
         lead = [each.graph, f"{each.operations:,}", f"{each.calls:,}", each.fastest or "–"]
         rows.append([*lead, *cells])
