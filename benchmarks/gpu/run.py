@@ -21,9 +21,9 @@ import torch
 from benchmarks import workers
 from benchmarks.stored_row import StoredRow
 from benchmarks.zoo.form import Form, add_arguments
+from dynamo_ext.analysis.machine_limit import share_of_limit
 from dynamo_ext.backends import registry
 from dynamo_ext.measure.machine_limits import measured
-from dynamo_ext.widgets.comparison.limits import share_of_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -21,10 +21,9 @@ from benchmarks.stored_row import ModelRow
 from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import Form
 from benchmarks.zoo.model import mapped
-from dynamo_ext.analysis.machine_limit import limit
+from dynamo_ext.analysis.machine_limit import limit, share_of_products
 from dynamo_ext.backends import disk_cache, registry
 from dynamo_ext.records.comparison import BUSY_CORES
-from dynamo_ext.widgets.comparison.limits import share_of_products
 
 if TYPE_CHECKING:
     import argparse

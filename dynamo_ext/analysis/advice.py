@@ -56,8 +56,7 @@ def advise(report: Report) -> tuple[Advice, ...]:
         *capture_advice.limits(report),
         *_failures(report),
         *_unsupported(report),
-        *_not_raced(report),
-        *_kept_operations(report),
+        *_left_as_it_is(report),
         *capture_advice.uncaptured(report),
         *capture_advice.libraries(report),
         *capture_advice.breaks(report),
@@ -181,7 +180,8 @@ def _unsupported(report: Report) -> Iterator[Advice]:
         yield Advice("unsupported", problem, step, evidence, weight, seconds=took)
 
 
-def _not_raced(report: Report) -> Iterator[Advice]:
+def _left_as_it_is(report: Report) -> Iterator[Advice]:
+    """Graphs that were not raced, and products that stay in float32."""
     if race_outcome(report) == "unraced":
         named = "%%dynamo --opt candidates=openvino+onnxrt"
         if report.cell is None:
@@ -189,9 +189,6 @@ def _not_raced(report: Report) -> Iterator[Advice]:
         step = f"Name backends to have them raced: {named}."
         graphs = count(len(report.graphs), "graph")
         yield Advice("not-raced", "auto raced no graph", step, graphs, 0.2, "Timing")
-
-
-def _kept_operations(report: Report) -> Iterator[Advice]:
     found = kept_operations.clauses(report)
     if found:
         rest = [f"{len(found) - MAX_LISTED:,} more"] if found[MAX_LISTED:] else []

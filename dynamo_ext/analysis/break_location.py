@@ -41,8 +41,8 @@ def origin(graph_break: GraphBreak) -> SourceLine | None:
 
 def callers(graph_break: GraphBreak) -> tuple[SourceLine, ...]:
     """The user's lines that led to ``origin``, the nearest first."""
-    own = [line for line in graph_break.stack if not _NOT_THE_USERS.search(line.file)]
-    return tuple(reversed(own[:-1]))
+    lines = reversed(graph_break.stack)
+    return tuple(line for line in lines if not _NOT_THE_USERS.search(line.file))[1:]
 
 
 def is_torchs_own(graph_break: GraphBreak) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from dynamo_ext.analysis.break_location import ON_PURPOSE, is_in_torch, is_optimizers, origin
 from dynamo_ext.analysis.source_hints import chooses_by_reading, condition, leaves_value, reader
-from dynamo_ext.records.capture import BreakKind, GraphBreak
+from dynamo_ext.records.capture import GraphBreak
 from dynamo_ext.records.report import Fallback, Report
 
 
@@ -43,7 +43,7 @@ _OBJECT = re.compile(r"<(?:built-in )?(?:function|method) (?P<name>[\w.]+)[^>]*>
 
 def cause_of(graph_break: GraphBreak) -> Cause:
     """Why a graph ends at a break and what to do: in our words if it is common, else in torch's."""
-    known = _KNOWN.get(graph_break.registry_id) or _BY_KIND.get(graph_break.kind, _unknown)
+    known = _KNOWN.get(graph_break.registry_id) or _KNOWN.get(graph_break.kind, _unknown)
     return known if isinstance(known, Cause) else known(graph_break)
 
 
@@ -215,23 +215,12 @@ def _about_compiling(graph_break: GraphBreak) -> Cause:
     return Cause(f"{who} tells torch how to compile", f"Call {who} before the compiled code.")
 
 
-_NUMPY = Cause(
-    "it goes through NumPy, which stays NumPy",
-    "Use torch's own function, or call NumPy before the compiled code.",
-)
-_FAKE_TENSOR = Cause(
-    "an operation there fails when Dynamo tries it on sizes alone",
-    "If eager raises there too, fix it; else move it before or after the compiled code.",
-)
-_UNBUILT = _builds("a module")
-_KEPT_OUT = Cause("the code keeps it out by torch.compiler.disable", _NOTHING, harmless=True)
-
+# By the registry's id of a break, or by its kind.
 _KNOWN: dict[str, Cause | Callable[[GraphBreak], Cause]] = {
-    "gb0007": _skipped,
-    "gb0008": _skipped,
+    **dict.fromkeys(("gb0007", "gb0008", "skipped"), _skipped),
     ON_PURPOSE: _on_purpose,
-    "gb0033": _item,
-    "gb0035": _branch,
+    **dict.fromkeys(("gb0033", "gb0124"), _item),
+    **dict.fromkeys(("gb0035", "gb0170", "branch"), _branch),
     "gb0036": Cause(
         "the size of a result depends on the data (`nonzero`, `unique`, indexing by a mask)",
         f"Keep the size and mask the values with torch.where, or {_SHAPES}",
@@ -251,50 +240,51 @@ _KNOWN: dict[str, Cause | Callable[[GraphBreak], Cause]] = {
         "If the line runs without an error by itself, Dynamo cannot trace it: move it before or "
         "after the compiled code.",
     ),
-    "gb0098": _KEPT_OUT,
-    "gb0099": _KEPT_OUT,
-    "gb0105": _NUMPY,
+    **dict.fromkeys(
+        ("gb0098", "gb0099"),
+        Cause("the code keeps it out by torch.compiler.disable", _NOTHING, harmless=True),
+    ),
+    **dict.fromkeys(
+        ("gb0105", "gb0231", "gb0290", "gb0293", "numpy"),
+        Cause(
+            "it goes through NumPy, which stays NumPy",
+            "Use torch's own function, or call NumPy before the compiled code.",
+        ),
+    ),
     "gb0109": Cause("`.tolist()` reads the values of a tensor", f"{_READS}."),
-    "gb0119": _UNBUILT,
+    **dict.fromkeys(("gb0119", "module"), _builds("a module")),
     "gb0123": Cause(
         "`backward()` is called there, whose graphs are compiled with the forward's",
         _NOTHING,
         harmless=True,
     ),
-    "gb0124": _item,
     "gb0142": _context,
-    "gb0170": _branch,
-    "gb0231": _NUMPY,
     "gb0264": _parameter,
-    "gb0290": _NUMPY,
     "gb0291": Cause(
         "it logs", f"Log before or after the compiled code, or {_LOGGERS}", outside=_LOGGERS
     ),
-    "gb0293": _NUMPY,
     "gb0296": _reordered,
     "gb0354": _missing_name,
-    "gb0811": _iterated,
-    "gb4347": _iterated,
+    **dict.fromkeys(("gb0811", "gb4347"), _iterated),
     "gb0467": _attribute,
     "gb4198": Cause("it deep-copies a tensor", "Use .clone()."),
-    "gb4315": _FAKE_TENSOR,
+    **dict.fromkeys(
+        ("gb4315", "fake_tensor"),
+        Cause(
+            "an operation there fails when Dynamo tries it on sizes alone",
+            "If eager raises there too, fix it; else move it before or after the compiled code.",
+        ),
+    ),
     "gb8985": Cause(
         "requires_grad_() is called on a tensor that leaves the graph",
         "Call it before the compiled code, or return .detach().",
     ),
-}
-_BY_KIND: dict[BreakKind, Cause | Callable[[GraphBreak], Cause]] = {
-    "branch": _branch,
     "number": Cause(
         "it needs a number that is read out of a tensor",
         "Read the number before the compiled code and pass it.",
     ),
-    "fake_tensor": _FAKE_TENSOR,
     "about_compiling": _about_compiling,
     "recurrent": Cause(
         "a recurrent layer runs there in torch's own kernel", _NOTHING, harmless=True
     ),
-    "numpy": _NUMPY,
-    "module": _UNBUILT,
-    "skipped": _skipped,
 }

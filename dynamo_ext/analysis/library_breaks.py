@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 
 from dynamo_ext.analysis.break_location import in_package, origin, place
-from dynamo_ext.analysis.breaks import BUILD_BEFORE, break_of, cause_of
-from dynamo_ext.analysis.breaks import remedy as remedy_at_its_line
+from dynamo_ext.analysis.breaks import BUILD_BEFORE, cause_of
 from dynamo_ext.formatting import listing
 from dynamo_ext.records.capture import GraphBreak
-from dynamo_ext.records.report import Fallback, Report
+from dynamo_ext.records.report import Report
 
 _BEFOREHAND = (
     "If it only prepares itself at its first call, make that call before the compiled code."
@@ -41,23 +40,11 @@ def library_breaks(report: Report) -> tuple[LibraryBreaks, ...]:
     for each in report.breaks:
         if name := in_package(each):
             packages.setdefault(name, []).append(each)
-    python = _python_functions(report)
-    return tuple(_group(name, tuple(group), python) for name, group in packages.items())
-
-
-def _python_functions(report: Report) -> set[str]:
-    """Functions that run in Python as they are to, where modules that they call are captured."""
+    # Functions that run in Python as they are to, where modules that they call are captured.
     meant = {fallback.subject for fallback in report.fallbacks if fallback.harmless}
     captured = any(frame.graphs and not frame.in_cell for frame in report.frames)
-    return {frame.name for frame in report.frames if captured and frame.id in meant}
-
-
-def remedy(report: Report, fallback: Fallback) -> str:
-    """What helps against a fallback: from outside, where a package's code is to blame."""
-    cut = break_of(report, fallback)
-    name = in_package(cut) if cut is not None else ""
-    steps = (group.step for group in library_breaks(report) if group.package == name)
-    return next(steps, "") or remedy_at_its_line(report, fallback)
+    python = {frame.name for frame in report.frames if captured and frame.id in meant}
+    return tuple(_group(name, tuple(group), python) for name, group in packages.items())
 
 
 def _group(name: str, breaks: tuple[GraphBreak, ...], python: set[str]) -> LibraryBreaks:

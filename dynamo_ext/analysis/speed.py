@@ -98,7 +98,7 @@ def cell_gain(report: Report) -> CellGain | str:
     code outside of graphs counts as it is; else turns of loops that ran plainly tell.
     """
     known = [(graph, each) for graph in report.graphs if graph.calls and (each := gain(graph))]
-    now, sure = _seconds(report, known)
+    now, as_plain, engine = _seconds(report, known)
     plain = _steady(report.plain_runs)
     eagers = report.graphs and all(_is_eagers(graph) for graph in report.graphs if graph.calls)
     if eagers or plain_loops(report):
@@ -110,8 +110,8 @@ def cell_gain(report: Report) -> CellGain | str:
         source = f"{count(len(plain), 'run')} of the same text as a plain cell"
         ends = min(plain) / report.run_seconds, max(plain) / report.run_seconds
         return _estimate(report.run_seconds, statistics.median(plain), ends, source)
-    if known and sure >= MOST_OF_IT * now:
-        return _by_pairs(report, known, now)
+    if known and as_plain + engine >= MOST_OF_IT * now:
+        return _by_pairs(known, now, now - engine)
     found: CellGain | str | None = _by_turns(report)
     if found is None and plain:
         found = "this run compiled; the next one is compared with its plain runs"
@@ -135,24 +135,22 @@ def _steady(plain: Sequence[float]) -> list[float]:
     return steady if len(steady) > 1 and min(steady) >= SHORT_CELL else []
 
 
-def _seconds(report: Report, gains: Sequence[tuple[Graph, Gain]]) -> tuple[float, float]:
-    """Of a run as those to come, and of those of its graphs' calls whose gain is known."""
+def _seconds(report: Report, gains: Sequence[tuple[Graph, Gain]]) -> tuple[float, float, float]:
+    """Of a run as those to come; of its graphs that run as plain; of those whose gain is known."""
     named = {graph.id for graph, _ in gains}
-    engine = sum(_in_engine(report, graph, each) for graph, each in gains)
+    # As they were, but for first calls, which are slow.
+    engine = sum(
+        graph.calls * each.engine if report.compile_seconds else graph.run_seconds
+        for graph, each in gains
+    )
     others = [graph for graph in report.graphs if graph.calls and graph.id not in named]
     as_plain = sum(graph.run_seconds for graph in others if _is_eagers(graph))
     # A backward pass is not run twice.
     untimed = sum(graph.run_seconds for graph in others) - as_plain + report.running_seconds[1]
-    return report.outside_seconds + as_plain + untimed + engine, as_plain + engine
+    return report.outside_seconds + as_plain + untimed + engine, as_plain, engine
 
 
-def _in_engine(report: Report, graph: Graph, gain: Gain) -> float:
-    """A graph's seconds in a run: as they were, but for first calls, which are slow."""
-    return graph.calls * gain.engine if report.compile_seconds else graph.run_seconds
-
-
-def _by_pairs(report: Report, gains: Sequence[tuple[Graph, Gain]], now: float) -> CellGain:
-    rest = now - sum(_in_engine(report, *each) for each in gains)
+def _by_pairs(gains: Sequence[tuple[Graph, Gain]], now: float, rest: float) -> CellGain:
     ratio, low, high = (
         (rest + sum(g.calls * each.engine * getattr(each, end) for g, each in gains)) / now
         for end in ("ratio", "low", "high")

@@ -1,5 +1,6 @@
 """Captured graphs, their operations, and which engine runs which part."""
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -7,6 +8,8 @@ from dynamo_ext.records.autotune import GraphRace
 from dynamo_ext.records.common import SourceLine
 
 PartitionRole = Literal["inference", "forward", "backward"]
+
+_PARAMETER = re.compile(r"(?:^|_)(?:parameters|buffers)_")
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,23 @@ class Operation:
     def module(self) -> str:
         """The path of the innermost module that it is of, as ``model.layers.0.norm``, or empty."""
         return self.modules[-1][0] if self.modules else ""
+
+    @property
+    def computes(self) -> bool:
+        """Whether it is a call of a function, method or module."""
+        return self.opcode.startswith("call_")
+
+    @property
+    def is_parameter(self) -> bool:
+        """Whether it only brings a weight or a buffer in."""
+        named = self.opcode == "placeholder" and bool(_PARAMETER.search(self.name))
+        return named or self.opcode == "get_attr"
+
+    @property
+    def result(self) -> str:
+        """The result's type as ``float32[8, s0]``; empty where it is not a tensor."""
+        shape = "" if self.shape is None else f"[{', '.join(self.shape)}]"
+        return self.dtype.removeprefix("torch.") + shape
 
 
 @dataclass(frozen=True)
@@ -127,6 +147,7 @@ class Graph:
     @property
     def operation_count(self) -> int:
         """Nodes that compute: calls of functions, methods and modules."""
+        # Asked so often that a property's call would show.
         return sum(op.opcode.startswith("call_") for op in self.operations)
 
     @property

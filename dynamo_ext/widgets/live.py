@@ -39,7 +39,8 @@ class View:
             close(self.widget)
 
     def _repr_mimebundle_(self, **_kwargs: object) -> dict[str, Any]:
-        return reference(self)
+        # The widget alone: with text beside it, some front ends would show both.
+        return {_VIEW: {"version_major": 2, "version_minor": 0, "model_id": self.widget.model_id}}
 
 
 def ipywidgets() -> Any:
@@ -68,9 +69,7 @@ def row(*children: Any) -> Any:
 
 
 def show(
-    text: Callable[[], str],
-    forms: Callable[[], dict[str, str]],
-    build: Callable[[], View],
+    text: Callable[[], str], forms: Callable[[], dict[str, str]], build: Callable[[], View]
 ) -> None:
     """Show a record: its ``text`` in a terminal.
 
@@ -91,12 +90,7 @@ def show(
             views.append(view)
             while len(views) > MAX_VIEWS:
                 views.popleft().close()
-        display(reference(view), raw=True)  # type: ignore[no-untyped-call]
-
-
-def reference(view: View) -> dict[str, Any]:
-    """Refer to the widget alone: with text beside it, some front ends would show both."""
-    return {_VIEW: {"version_major": 2, "version_minor": 0, "model_id": view.widget.model_id}}
+        display(view._repr_mimebundle_(), raw=True)  # type: ignore[no-untyped-call]
 
 
 def close(widget: Widget) -> None:

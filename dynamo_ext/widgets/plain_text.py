@@ -52,10 +52,7 @@ def section(title: str, body: str) -> str:
 
 
 def table(
-    headers: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    numeric: Collection[int] = (),
+    headers: Sequence[str], rows: Iterable[Sequence[str]], *, numeric: Collection[int] = ()
 ) -> str:
     """Aligned columns under their headers; the widest columns wrap until all fit."""
     cells = [[printable(_plain(cell)) for cell in row] for row in rows]

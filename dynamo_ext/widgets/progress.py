@@ -23,13 +23,9 @@ _LOOK, _TICK = 0.1, 0.5
 _LONG_SAMPLE = 2.0
 _LONGEST = 90
 _LATE = 3.0
-_STATES = {
+_WORDS = {
     "waiting": "waits",
-    "compiling": "compiling",
-    "elsewhere": "in another process",
     "ready": "ready",
-}
-_PHASES = {
     "plain": "running the code as it is",
     "compiling": "compiling",
     "checking": "checking its results",
@@ -85,12 +81,10 @@ class Waiting:
     the seconds of compiling so far, and how many there are.
     """
 
-    def __init__(
-        self, title: str, patience: float = PATIENCE, screen: Callable[[], Screen] = Screen
-    ) -> None:
+    def __init__(self, title: str, patience: float = PATIENCE) -> None:
         self._title = title
         self._patience = self._usual = patience
-        self._screen = screen()
+        self._screen = Screen()
         self.spent: Callable[[], tuple[float, float]] = lambda: (0.0, math.inf)
         self._words = ""
         self._told: dict[str, tuple[RaceProgress, float]] = {}
@@ -161,6 +155,7 @@ class Waiting:
             # The whole code, and the graph of it that was reported last.
             subjects = dict.fromkeys(["", self._subject]) if self._phase else {}
             current = [told.pop(each) for each in subjects if each in told]
+            tables = [[_row(one, each) for one in each.standings] for each in current]
             over = [_over(each) for subject, each in told.items() if subject]
             title = "Racing" if current and current[0].subject else self._title
             doing = "; ".join(map(_doing, current)) or self._words or "running"
@@ -173,7 +168,7 @@ class Waiting:
                 _STYLE,
                 element("p", element("b", title), f" {sentence(doing)} ", element("span", took)),
                 *(element("p", each) for each in over),
-                *(_table(each) for each in current if each.standings),
+                *(element("table", element("tbody", *rows)) for rows in tables if rows),
                 element("p", _INTERRUPT, class_="dx-quiet"),
                 element("p", _SILENT, class_="dx-silent"),
                 class_="dx-waiting",
@@ -191,7 +186,7 @@ class Waiting:
 def _doing(progress: RaceProgress) -> str:
     if progress.doing:
         return progress.doing
-    said = _PHASES[progress.phase]
+    said = _WORDS[progress.phase]
     if progress.phase == "timing":
         of = f" of {progress.rounds}" if progress.rounds else ""
         said = f"timing, round {progress.round}{of}" if progress.round else "warming up"
@@ -207,14 +202,9 @@ def _over(progress: RaceProgress) -> str:
     return sentence(f"{progress.subject}{fastest}")
 
 
-def _table(progress: RaceProgress) -> Markup:
-    rows = [_row(each, progress) for each in progress.standings]
-    return element("table", element("tbody", *rows))
-
-
 def _row(standing: Standing, progress: RaceProgress) -> Markup:
     turn = standing.name == progress.candidate and progress.phase != "timing"
-    said = _PHASES[progress.phase] if turn else _STATES.get(standing.state, "")
+    said = _WORDS.get(progress.phase if turn else standing.state, "")
     if standing.state == "out":
         said = clip(standing.reason, _LONGEST)
     elif standing.median and not turn:

@@ -6,8 +6,7 @@ import dataclasses
 
 import pytest
 
-from dynamo_ext.analysis.guard_groups import OTHER, grouped, owner, total
-from dynamo_ext.analysis.guards import condition
+from dynamo_ext.analysis.guards import OTHER, condition, grouped, owner, total
 from dynamo_ext.records.capture import Guard, Recompile
 from tests.widgets.conftest import CLEAN
 

@@ -28,8 +28,9 @@ class Shown(Screen):
 
 
 def waiting(patience=0.0):
-    screen = Shown()
-    return Waiting("Comparing", patience, lambda: screen), screen
+    made = Waiting("Comparing", patience)
+    made._screen = Shown()
+    return made, made._screen
 
 
 def until_shown(screen, number=1, said=""):

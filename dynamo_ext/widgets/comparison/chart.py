@@ -6,7 +6,7 @@ import base64
 import importlib.util
 import io
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.errors import OptionError
 from dynamo_ext.formatting import clip, count, printable, seconds
@@ -20,7 +20,6 @@ from dynamo_ext.widgets.html.markup import Markup, element, quiet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 NOTHING = "There is nothing to draw: no candidate was timed."
 _HEADS = {
@@ -78,21 +77,15 @@ class Chart:
         """The chart for a page that keeps SVG, in the colours of its theme."""
         if problem := self._problem():
             return quiet(problem)
-        # Another chart on the page must not have the same ids.
-        with drawn.drawing(self.alt), io.StringIO() as out:
-            self._figure(drawn.TEXT, drawn.QUIET).savefig(out, format="svg", transparent=True)
-            source = out.getvalue()
-        return drawn.themed(source, self.alt)
+        source = self._saved(drawn.TEXT, drawn.QUIET, format="svg", transparent=True)
+        return drawn.themed(source.decode(), self.alt)
 
     def png(self) -> Markup:
         """The chart as an image of its own, dark on white whatever the theme is."""
         if problem := self._problem():
             return quiet(problem)
-        with drawn.drawing(self.alt), io.BytesIO() as out:
-            figure = self._figure("#1f1f1f", "#5f6368")
-            figure.savefig(out, format="png", dpi=144, facecolor="white")
-            data = base64.b64encode(out.getvalue()).decode("ascii")
-        source = f"data:image/png;base64,{data}"
+        data = self._saved("#1f1f1f", "#5f6368", format="png", dpi=144, facecolor="white")
+        source = f"data:image/png;base64,{base64.b64encode(data).decode()}"
         image = element("img", src=source, alt=self.alt, width=round(_WIDTH * 96))
         return element("p", image.removesuffix("</img>"))
 
@@ -114,12 +107,15 @@ class Chart:
             return NOTHING
         return "" if importlib.util.find_spec("matplotlib") else drawn.MISSING
 
-    def _figure(self, text: str, quiet: str) -> Figure:
+    def _saved(self, text: str, quiet: str, **how: Any) -> bytes:
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=self._inches(), layout="constrained")
-        self._draw(figure.add_subplot(), text, quiet)
-        return figure
+        # Another chart on the page must not have the same ids.
+        with drawn.drawing(self.alt), io.BytesIO() as out:
+            figure = Figure(figsize=self._inches(), layout="constrained")
+            self._draw(figure.add_subplot(), text, quiet)
+            figure.savefig(out, **how)
+            return out.getvalue()
 
     def _said(self, candidate: CandidateResult) -> str:
         name = printable(candidate.name)
@@ -150,6 +146,10 @@ class Chart:
         if self.log:
             axes.set_xscale("log")
         _DRAWN[self.kind](axes, self, text, quiet)
+        if self.kind in {"Time", "Samples"}:
+            from matplotlib.ticker import EngFormatter
+
+            axes.xaxis.set_major_formatter(EngFormatter(unit="s"))
 
 
 def _look(chart: Chart, candidate: CandidateResult) -> tuple[str, str]:
@@ -184,7 +184,6 @@ def _times(axes: Axes, chart: Chart, text: str, _quiet: str) -> None:
         label(axes, (timing.quartiles[1], row), words, text)
     values = [end for _, timing in shown for end in timing.quartiles]
     _limits(axes, min(values), max(values), log=chart.log)
-    _in_seconds(axes)
     if not chart.log:
         axes.set_xlim(left=0)
 
@@ -209,7 +208,6 @@ def _samples(axes: Axes, chart: Chart, text: str, _quiet: str) -> None:
         far = middle > (low * high) ** 0.5 if chart.log else middle > high / 2
         label(axes, (middle, row - 0.3), words, text, left=far)
     axes.set_xlim(low * 0.95 if chart.log else 0, high)
-    _in_seconds(axes)
     if chart.log:
         _log_ticks(axes, high / low)
 
@@ -231,12 +229,6 @@ _DRAWN: dict[str, Callable[[Axes, Chart, str, str], None]] = {
     "Samples": _samples,
     "Memory": _peaks,
 }
-
-
-def _in_seconds(axes: Axes) -> None:
-    from matplotlib.ticker import EngFormatter
-
-    axes.xaxis.set_major_formatter(EngFormatter(unit="s"))
 
 
 def _limits(axes: Axes, low: float, high: float, *, log: bool) -> None:

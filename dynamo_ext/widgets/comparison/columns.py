@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
+from dynamo_ext.analysis.machine_limit import share_of_limit, share_of_products
 from dynamo_ext.formatting import percent, seconds
 from dynamo_ext.records.common import FULL
 from dynamo_ext.records.comparison import CandidateResult, Comparison
-from dynamo_ext.widgets.comparison.limits import share_of_limit, share_of_products
 from dynamo_ext.widgets.comparison.number_text import NONE, cosine, decibels, error, share, size
 from dynamo_ext.widgets.comparison.summary import counted, interval, ratio, verdict
 
@@ -27,7 +27,7 @@ class Column:
     about: str
     _: KW_ONLY
     key: str
-    """Its name in ``to_dataframe``."""
+    """Its name in ``to_dataframe``, which has the candidate's own field of that name as it is."""
     write: Callable[[Any], str] = str
     """How a value is written."""
     words: Callable[..., str] | None = None
@@ -35,7 +35,7 @@ class Column:
     short: str = ""
     """Its title in a terminal, where that is another one."""
     data: Row | None = None
-    """What ``to_dataframe`` has, where that is not ``value``."""
+    """What ``to_dataframe`` has, where that is neither such a field nor ``value``."""
     falling: bool = False
     """Whether its largest value is the best one, so that sorting starts there."""
     optional: bool = False
@@ -97,10 +97,6 @@ def _pays(record: Comparison, candidate: CandidateResult, *, brief: bool) -> str
     return "never" if record.verdict(candidate) in {"same", "slower"} else NONE
 
 
-def _field(name: str) -> Row:
-    return lambda _record, each: getattr(each, name)
-
-
 def _error(title: str, about: str, name: str, key: str = "", **more: Any) -> Column:
     """A column of an error, or similarity, of the first reference's."""
 
@@ -113,9 +109,8 @@ def _error(title: str, about: str, name: str, key: str = "", **more: Any) -> Col
 
 def _seconds(title: str, key: str, about: str, **more: Any) -> Column:
     """A column of seconds, of which 0 are none."""
-    data = _field(key)
     return Column(
-        title, lambda r, c: data(r, c) or None, about, key=key, data=data, write=seconds, **more
+        title, lambda _r, c: getattr(c, key) or None, about, key=key, write=seconds, **more
     )
 
 
@@ -126,7 +121,6 @@ def _count(title: str, key: str, about: str) -> Column:
         lambda _r, c: getattr(c, key) if c.backend and c.first_call_seconds > 0 else None,
         about,
         key=key,
-        data=_field(key),
         write="{:,}".format,
     )
 
@@ -145,14 +139,7 @@ def _in_engine(_record: Comparison, candidate: CandidateResult, *, brief: bool) 
 
 
 COLUMNS = (
-    Column(
-        "Candidate",
-        lambda _r, c: c.name.lower(),
-        "The backend",
-        key="name",
-        words=lambda _r, c, **_: c.name,
-        data=_field("name"),
-    ),
+    Column("Candidate", lambda _r, c: c.name, "The backend", key="name"),
     Column(
         "Verdict",
         lambda r, c: _ORDER.index(r.verdict(c)),
@@ -168,7 +155,6 @@ COLUMNS = (
         "known; float32 stands for the code's own",
         key="precision",
         words=_precision_words,
-        data=_field("precision"),
         optional=True,
     ),
     Column(
@@ -211,7 +197,6 @@ COLUMNS = (
         "Operations that the engine ran",
         key="in_engine",
         words=_in_engine,
-        data=_field("in_engine"),
         falling=True,
     ),
     _count("Graphs", "graphs", "Captured"),
@@ -226,7 +211,7 @@ COLUMNS = (
     ),
     Column(
         "Peak memory",
-        _field("peak_bytes"),
+        lambda _r, c: c.peak_bytes,
         "Of one call, above what was there before it",
         key="peak_bytes",
         write=size,
@@ -270,7 +255,10 @@ IN_TERMINAL = [BY_TITLE[title] for title in GROUPS["Overview"] if title not in _
 
 def data(record: Comparison, candidate: CandidateResult) -> dict[str, Value]:
     """A row of ``to_dataframe``: seconds, bytes, ratios, counts; ``None`` for what it lacks."""
-    row = {column.key: (column.data or column.value)(record, candidate) for column in COLUMNS}
+    row: dict[str, Value] = {}
+    for column in COLUMNS:
+        value = (column.data or column.value)(record, candidate)
+        row[column.key] = value if column.data else getattr(candidate, column.key, value)
     row["speedup_low"] = candidate.speedup.low if candidate.speedup else None
     row["speedup_high"] = candidate.speedup.high if candidate.speedup else None
     row["share_of_products"] = share_of_products(record, candidate)
@@ -286,7 +274,11 @@ def ordered(
     if not by:
         return sorted(kept, key=lambda each: _rank(record, each))
     keyed = [(BY_TITLE[by].value(record, each), each) for each in kept]
-    there = [(value, each) for value, each in keyed if value is not None]
+    there = [
+        (value.lower() if isinstance(value, str) else value, each)
+        for value, each in keyed
+        if value is not None
+    ]
     there.sort(key=lambda pair: pair[0], reverse=reverse)
     return [each for _, each in there] + [each for value, each in keyed if value is None]
 

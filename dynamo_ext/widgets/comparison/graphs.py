@@ -42,7 +42,7 @@ def matrix(record: Comparison, shown: Sequence[str] | None = None) -> Markup:
         sums = [_sum(record, name) for name in names]
         cells = [element("td", seconds(each) if each else "–", style=RIGHT) for each in sums]
         rows.append(_matrix_row("One run", operations, calls, cells, "dx-sum"))
-    head = markup.header(heads, range(1, len(heads)))
+    head = markup.row("th", heads, range(1, len(heads)), scope="col")
     grid = markup.grid("Time of each graph on each backend", head, rows, "dx-compare")
     key = "★ the fastest right one. Median of one call of the graph; speedup over eager below it."
     wide = markup.region(grid, "Graphs and backends: scrolls sideways")
@@ -80,10 +80,8 @@ def mix_words(record: Comparison) -> str:
     if made.speedup is None:
         return f"{said}; it was not raced end to end."
     said += f", end to end it is {ratio(made.speedup.ratio)} ({interval(made.speedup)}). "
-    if made.holds:
-        said += "✓ The sum of the wins holds."
-    else:
-        said += "✗ The sum of the wins does not hold."
+    sign, verb = ("✓", "holds") if made.holds else ("✗", "does not hold")
+    said += f"{sign} The sum of the wins {verb}."
     best = record.best
     if best is not None and best.speedup is not None:
         if best.speedup.low > made.speedup.high:
@@ -120,10 +118,7 @@ def text(record: Comparison) -> str:
     rows = []
     for each in record.graphs:
         best = _time(each, each.fastest)
-        brief = [
-            seconds(best.timing.median) if best and best.timing else "–",
-            ratio(best.speedup.ratio) if best and best.speedup else "–",
-        ]
+        brief = [_plain(best), ratio(best.speedup.ratio) if best and best.speedup else "–"]
         cells = [_plain(_time(each, name)) for name in names] if few else brief
         lead = [each.graph, f"{each.operations:,}", f"{each.calls:,}", each.fastest or "–"]
         rows.append([*lead, *cells])
@@ -179,13 +174,10 @@ def _row(graph: GraphComparison, time: GraphTime) -> list[object]:
 
 def _sum(record: Comparison, backend: str) -> float:
     """Seconds of one run in the graphs; 0 where not every one was timed and right."""
-    total = 0.0
-    for each in record.graphs:
-        time = _time(each, backend)
-        if time is None or time.timing is None or time.outcome not in {"measured", "eager"}:
-            return 0.0
-        total += time.timing.median * each.calls
-    return total
+    times = [(_time(each, backend), each.calls) for each in record.graphs]
+    right = [(t.timing, n) for t, n in times if t and t.outcome in {"measured", "eager"}]
+    known = [timing.median * calls for timing, calls in right if timing]
+    return sum(known) if len(known) == len(times) else 0.0
 
 
 def _fastest(graph: GraphComparison) -> str:

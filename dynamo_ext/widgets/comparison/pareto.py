@@ -31,15 +31,16 @@ def compared(record: Comparison, rows: Sequence[CandidateResult]) -> list[Candid
 def front(rows: Sequence[CandidateResult]) -> list[CandidateResult]:
     """Of compared rows those that none beats in speed and error, the most accurate first."""
     found: list[CandidateResult] = []
-    for each in sorted(rows, key=lambda r: (error(r), -_ratio(r))):
-        if not found or _ratio(each) > _ratio(found[-1]):
+    for each in sorted(rows, key=lambda row: (_place(row)[0], -_place(row)[1])):
+        if not found or _place(each)[1] > _place(found[-1])[1]:
             found.append(each)
     return found
 
 
 def said(candidate: CandidateResult) -> str:
     """A candidate's point in words."""
-    return f"{printable(candidate.name)} {error(candidate):.1e}, {ratio(_ratio(candidate))}"
+    x, y = _place(candidate)
+    return f"{printable(candidate.name)} {x:.1e}, {ratio(y)}"
 
 
 def draw(axes: Axes, rows: Sequence[CandidateResult], text: str, quiet: str) -> None:
@@ -70,8 +71,4 @@ def draw(axes: Axes, rows: Sequence[CandidateResult], text: str, quiet: str) -> 
 
 
 def _place(candidate: CandidateResult) -> tuple[float, float]:
-    return error(candidate) or 0.0, _ratio(candidate)
-
-
-def _ratio(candidate: CandidateResult) -> float:
-    return candidate.speedup.ratio if candidate.speedup else 0.0
+    return error(candidate) or 0.0, candidate.speedup.ratio if candidate.speedup else 0.0

@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator, Sequence
 
 from dynamo_ext.analysis.kept_operations import clauses
 from dynamo_ext.formatting import printable, sentence
-from dynamo_ext.records.comparison import CandidateResult, Comparison
+from dynamo_ext.records.comparison import Comparison
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.comparison import accuracy as comparison_accuracy
-from dynamo_ext.widgets.comparison import columns, limits
+from dynamo_ext.widgets.comparison import columns
 from dynamo_ext.widgets.comparison import graphs as comparison_graphs
 from dynamo_ext.widgets.comparison import table as comparison_table
 from dynamo_ext.widgets.comparison.chart import Chart
-from dynamo_ext.widgets.comparison.summary import closing, headline, status
+from dynamo_ext.widgets.comparison.summary import closing, headline, limit, status
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, STYLE, Markup, asset, element, prose
 
@@ -24,7 +24,7 @@ def text(record: Comparison) -> str:
         plain_text.heading(_title(record)),
         plain_text.paragraph(headline(record)),
         comparison_table.text(record),
-        plain_text.paragraph(limits.sentence(record)),
+        plain_text.paragraph(limit(record)),
         plain_text.section(comparison_accuracy.TITLE, comparison_accuracy.text(rows)),
         plain_text.section(comparison_graphs.TITLE, comparison_graphs.text(record)),
         "\n".join(plain_text.paragraph(note, "  ", "! ") for note in _noted(record)),
@@ -48,12 +48,12 @@ def page(record: Comparison) -> str:
         drawn.append(markup.titled("Samples", samples.svg()))
     parts = _parts(record, drawn, click=lambda title: f"dxSort(this, {json.dumps(title)})")
     order = {
-        column.title: {
-            "up": _names(columns.ordered(record, column.title)),
-            "down": _names(columns.ordered(record, column.title, reverse=True)),
-            "falls": column.falling,
+        title: {
+            way: [printable(row.name) for row in columns.ordered(record, title, reverse=down)]
+            for way, down in (("up", False), ("down", True))
         }
-        for column in columns.COLUMNS
+        | {"falls": column.falling}
+        for title, column in columns.BY_TITLE.items()
     }
     # The text of a script ends at its closing tag, whatever string contains it.
     data = Markup(json.dumps(order).replace("<", "\\u003c"))
@@ -107,7 +107,7 @@ def _parts(
     more: list[Markup] = []
     for name in ("Speed", "Coverage and memory", "Errors"):
         more += [element("h4", name), comparison_table.html(record, rows, name, reasons=False)]
-    near = markup.quiet(limits.sentence(record))
+    near = markup.quiet(limit(record))
     parts = [lead(record), table, *charts, near, markup.titled("More columns", *more)]
     if accuracy := comparison_accuracy.html(rows):
         wrong = any(each.outcome == "wrong" for each in rows)
@@ -126,7 +126,3 @@ def wide(record: Comparison) -> bool:
 
 def _title(record: Comparison) -> str:
     return f"Comparison · {printable(' '.join(record.title.split()))}"
-
-
-def _names(rows: Sequence[CandidateResult]) -> list[str]:
-    return [printable(each.name) for each in rows]

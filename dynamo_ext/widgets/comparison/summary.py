@@ -1,6 +1,7 @@
 """A comparison in words: one sentence that answers, and one that says how it was measured."""
 
-from dynamo_ext.formatting import clip, count, listing, printable, seconds, sentence
+from dynamo_ext.analysis.machine_limit import limit_of, share_of_limit
+from dynamo_ext.formatting import clip, count, listing, percent, printable, seconds, sentence
 from dynamo_ext.records.comparison import (
     FEWEST_ROUNDS,
     USUAL_ROUNDS,
@@ -8,10 +9,15 @@ from dynamo_ext.records.comparison import (
     Comparison,
     Speedup,
 )
+from dynamo_ext.widgets.comparison.number_text import amount, size
 
 _MAX_NAMES = 4
 _MAX_CHARS = 240
 _TEN, _HUNDRED, _TENTH = 10, 100, 0.1
+_HINT = (
+    "%dynamo machine measures what this machine can do; a comparison then shows how near to it "
+    "each row is."
+)
 
 WORDS = {
     "baseline": "● baseline",
@@ -100,6 +106,25 @@ def status(record: Comparison) -> tuple[str, str]:
     if any(record.verdict(each) == "unclear" for each in record.candidates):
         return "part", "? unclear"
     return "part", "● stay with the baseline"
+
+
+def limit(record: Comparison) -> str:
+    """What a run asks for, and how near to its limit the fastest row is; may be empty."""
+    work, nearest = record.work, record.best or record.base
+    if work is None or not work.size:
+        return ""
+    asked = f"A run moves at least {size(work.size)} and computes no products"
+    if work.operations:
+        products = amount(work.operations, "FLOP")
+        asked = f"A run computes {products} in products and moves at least {size(work.size)}"
+    if record.machine is None:
+        return f"{asked}. {_HINT}"
+    least = limit_of(record, nearest) if nearest is not None else None
+    if nearest is None or least is None or (share := share_of_limit(record, nearest)) is None:
+        return f"{asked}."
+    reaches = f"{printable(nearest.name)} reaches {percent(share)} of the limit of this machine"
+    bound = f"{seconds(least.seconds)}, bound by {least.bound}"
+    return f"{asked}: {reaches} in {least.precision} ({bound})."
 
 
 def closing(record: Comparison) -> str:

@@ -51,16 +51,12 @@ def text(record: Comparison) -> str:
     titles = [column.short or column.title for column in columns]
     table = plain_text.table(titles, cells, numeric=set(range(3, len(titles))))
     why = [
-        plain_text.paragraph(f"{each.name}: {_why(each)}", "  ", "")
+        plain_text.paragraph(f"{each.name}: {said} {remedy(each.remedy)}".strip(), "  ", "")
         for each in rows
         if each.reason or each.remedy
+        for said in [sentence(clip(" ".join(printable(each.reason).split()), 2 * _SUMMARY_CHARS))]
     ]
     return "\n\n".join(filter(None, [table, "\n".join(why)]))
-
-
-def _why(candidate: CandidateResult) -> str:
-    said = sentence(clip(" ".join(printable(candidate.reason).split()), 2 * _SUMMARY_CHARS))
-    return f"{said} {remedy(candidate.remedy)}".strip()
 
 
 def _header(

@@ -6,10 +6,10 @@ from typing import Any
 from dynamo_ext.formatting import count, printable, sentence
 from dynamo_ext.records.comparison import Comparison
 from dynamo_ext.widgets import live
-from dynamo_ext.widgets.comparison import accuracy, columns, graphs, limits, static
+from dynamo_ext.widgets.comparison import accuracy, columns, graphs, static
 from dynamo_ext.widgets.comparison import table as comparison_table
 from dynamo_ext.widgets.comparison.chart import Chart
-from dynamo_ext.widgets.comparison.summary import counted
+from dynamo_ext.widgets.comparison.summary import counted, limit
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import STYLE, Markup, element, prose
 from dynamo_ext.widgets.live import control, framed, row
@@ -159,7 +159,7 @@ class ComparisonView(live.View):
         hidden = len(record.candidates) - len(rows)
         left = markup.quiet(f"{count(hidden, 'candidate')} filtered out.") if hidden else ""
         chart = Chart(record, rows, self.chart.value, log=self.log.value).svg()
-        return markup.join([table, left, chart, markup.quiet(limits.sentence(record))])
+        return markup.join([table, left, chart, markup.quiet(limit(record))])
 
     def _graphs(self, names: list[str]) -> Markup:
         record = self._record

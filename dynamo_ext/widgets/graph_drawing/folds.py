@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, takewhile
 
 from dynamo_ext.analysis.placement import Placement, operator
 from dynamo_ext.formatting import listing
 from dynamo_ext.records.graph import Operation
-from dynamo_ext.widgets.graph_drawing.nodes import computes, is_parameter, result
 
 _BOXES = 32  # a drawing of so many is not folded
 _LONGEST = 32  # boxes that repeat together
@@ -37,9 +36,14 @@ class Fold:
         return self.operations[0].name
 
     @property
+    def label(self) -> str:
+        """Its title, with how often it repeats."""
+        return f"{self.title} × {self.times:,}" if self.times > 1 else self.title
+
+    @property
     def size(self) -> int:
         """The operations that compute."""
-        return sum(map(computes, self.operations))
+        return sum(op.computes for op in self.operations)
 
 
 Box = Operation | Fold
@@ -57,6 +61,16 @@ def tree(operations: Sequence[Operation], placement: Placement) -> tuple[Box, ..
     return tuple(_level(operations, 0, placement, tuple))
 
 
+def modules_of(operations: Sequence[Operation]) -> str:
+    """Name what operations are of: ``net``, or ``net.layers.0 to net.layers.3``; or nothing."""
+    stacks = [op.modules for op in operations if op.computes and op.modules]
+    levels = zip(*stacks, strict=False)
+    shared = [level[0] for level in takewhile(lambda level: len(set(level)) == 1, levels)]
+    depth = len(shared)
+    below = list(dict.fromkeys(stack[depth][0] for stack in stacks if len(stack) > depth))
+    return f"{below[0]} to {below[-1]}" if len(below) > 1 else shared[-1][0] if shared else ""
+
+
 def parts(box: Box) -> tuple[Operation, ...]:
     """The operations of a box."""
     return box.operations if isinstance(box, Fold) else (box,)
@@ -66,7 +80,7 @@ def _opened(boxes: list[Box]) -> tuple[Box, ...]:
     """Put what single modules have in their place, the largest first, while there is room."""
     while True:
         # A single box says nothing.
-        alone = sum(any(map(computes, parts(box))) for box in boxes) == 1
+        alone = sum(any(op.computes for op in parts(box)) for box in boxes) == 1
         room = math.inf if alone else _BOXES - len(boxes)
         found = [b for b in boxes if isinstance(b, Fold) and b.times == 1 and len(b.inside) <= room]
         if not found:
@@ -86,38 +100,34 @@ def _level(
     weights: dict[str, list[Operation]] = {}
     rest = []
     for op in operations:
-        if is_parameter(op) and len(op.modules) > depth:
+        if op.is_parameter and len(op.modules) > depth:
             weights.setdefault(op.modules[depth][0], []).append(op)
         else:
             rest.append(op)
     boxes: list[Box] = []
     for path, run in groupby(rest, key=lambda op: _path(op, depth)):
         found = [*weights.pop(path, ()), *run]
-        if sum(map(computes, found)) <= 1:
+        if sum(op.computes for op in found) <= 1:
             boxes += found
             continue
         inside = opened(_level(found, depth + 1, placement, opened))
         boxes.append(Fold(found[-1].modules[depth][1], path, tuple(found), inside))
     boxes[:0] = [op for left in weights.values() for op in left]
-    return list(_merged(boxes, placement))
+    # What repeats in a row is one box.
+    kinds = [_kind(box, placement) for box in boxes]
+    merged: list[Box] = []
+    index = 0
+    while index < len(boxes):
+        length, times = _repeats(boxes, kinds, index)
+        end = index + length * times
+        merged.append(_repeated(boxes[index:end], length, times) if times > 1 else boxes[index])
+        index = end
+    return merged
 
 
 def _path(op: Operation, depth: int) -> str:
     # An operation of no module at this depth is a run of its own.
-    return op.modules[depth][0] if computes(op) and len(op.modules) > depth else f"={op.name}"
-
-
-def _merged(boxes: list[Box], placement: Placement) -> Iterator[Box]:
-    """Put what repeats in a row into one box."""
-    kinds = [_kind(box, placement) for box in boxes]
-    index = 0
-    while index < len(boxes):
-        length, times = _repeats(boxes, kinds, index)
-        if times > 1:
-            yield _repeated(boxes[index : index + length * times], length, times)
-        else:
-            yield boxes[index]
-        index += length * times
+    return op.modules[depth][0] if op.computes and len(op.modules) > depth else f"={op.name}"
 
 
 def _repeats(boxes: Sequence[Box], kinds: Sequence[object], index: int) -> tuple[int, int]:
@@ -149,5 +159,5 @@ def _repeated(boxes: Sequence[Box], length: int, times: int) -> Fold:
 
 def _kind(box: Box, placement: Placement) -> object:
     """What boxes that are alike have in common: operators, results and engines."""
-    found = [(op.target, result(op), placement.engine_of(op)) for op in parts(box) if computes(op)]
+    found = [(op.target, op.result, placement.engine_of(op)) for op in parts(box) if op.computes]
     return (box.title, *found) if isinstance(box, Fold) else tuple(found) or box.name

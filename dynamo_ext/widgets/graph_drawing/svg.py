@@ -9,7 +9,6 @@ from dynamo_ext.formatting import clip, count, listing, percent, place, seconds
 from dynamo_ext.records.graph import Graph, Operation
 from dynamo_ext.widgets.graph_drawing.folds import Box, Fold, parts
 from dynamo_ext.widgets.graph_drawing.layout import BOX_HEIGHT, BOX_WIDTH, arrange
-from dynamo_ext.widgets.graph_drawing.nodes import computes, is_parameter, result
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, hue, quiet, quiet_words
 
@@ -35,7 +34,7 @@ def inputs_of(operations: Sequence[Operation]) -> dict[str, list[str]]:
 
 def select(graph: Graph, find: str = "", *, parameters: bool = False) -> tuple[Operation, ...]:
     """Choose the operations to show: all, or those that ``find`` names and their neighbours."""
-    shown = [op for op in graph.operations if parameters or not is_parameter(op)]
+    shown = [op for op in graph.operations if parameters or not op.is_parameter]
     if not find.strip():
         return tuple(shown)
     hits = {op.name for op in shown if matches(op, find)}
@@ -46,7 +45,7 @@ def select(graph: Graph, find: str = "", *, parameters: bool = False) -> tuple[O
 
 def matches(operation: Operation, find: str) -> bool:
     """Whether a name, target, module or shape holds the text, without regard to case."""
-    about = operation.name, operation.target, operation.module, result(operation)
+    about = operation.name, operation.target, operation.module, operation.result
     words = " ".join(about).casefold()
     return find.strip().casefold() in words
 
@@ -63,10 +62,7 @@ def colours(engines: Iterable[str]) -> Mapping[str, str]:
 
 
 def draw(
-    graph: Graph,
-    placement: Placement,
-    boxes: Sequence[Box],
-    hits: Collection[str] = (),
+    graph: Graph, placement: Placement, boxes: Sequence[Box], hits: Collection[str] = ()
 ) -> Markup:
     """Draw boxes of a graph, inputs at the top; those in ``hits`` with a heavier rim.
 
@@ -74,7 +70,29 @@ def draw(
     ``<details>`` for each that has others inside. It has no ids, so that many fit on one page;
     empty for no boxes.
     """
-    return _drawing(graph, placement, boxes[:MAX_NODES], hits) if boxes else EMPTY
+    if not boxes:
+        return EMPTY
+    boxes = boxes[:MAX_NODES]
+    laid = arrange([box.name for box in boxes], _inputs(boxes))
+    tints = colours(placement.shares)
+    edges = element("path", d=" ".join(_curve(points) for points in laid.edges))
+    whole = graph.operation_seconds
+    reached = "0" if len(boxes) <= _MAX_REACHED else "-1"
+    shapes, buttons = [], []
+    for box in boxes:
+        x, y = laid.boxes[box.name]
+        corner = x - BOX_WIDTH / 2, y - BOX_HEIGHT / 2
+        shapes.append(_box(box, corner, _class(box, placement, tints, hits), whole))
+        if isinstance(box, Fold):
+            about = _about_fold(box, placement, whole)
+            inside = draw(graph, placement, _with_inputs(graph, box), hits)
+            buttons.append(_unfolding(box, corner, about, inside))
+        else:
+            buttons.append(_button(box, corner, _about(box, placement, whole), reached))
+    size = {"width": f"{laid.width:.0f}", "height": f"{laid.height:.0f}"}
+    label = f"Drawing of graph {graph.id}: {count(len(boxes), 'node')}"
+    drawn = element("svg", edges, *shapes, role="img", aria_label=label, **size)
+    return element("div", drawn, *buttons, class_="dx-nodes", style=f"width:{laid.width:.0f}px")
 
 
 def canvas(drawn: Markup, label: str) -> Markup:
@@ -92,31 +110,6 @@ def canvas(drawn: Markup, label: str) -> Markup:
     return element("div", zooms, window, onpointerenter=script)
 
 
-def _drawing(
-    graph: Graph, placement: Placement, boxes: Sequence[Box], hits: Collection[str]
-) -> Markup:
-    laid = arrange([box.name for box in boxes], _inputs(boxes))
-    tints = colours(placement.shares)
-    edges = element("path", d=" ".join(_curve(points) for points in laid.edges))
-    whole = graph.operation_seconds
-    reached = "0" if len(boxes) <= _MAX_REACHED else "-1"
-    shapes, buttons = [], []
-    for box in boxes:
-        x, y = laid.boxes[box.name]
-        corner = x - BOX_WIDTH / 2, y - BOX_HEIGHT / 2
-        shapes.append(_box(box, corner, _class(box, placement, tints, hits), whole))
-        if isinstance(box, Fold):
-            about = _about_fold(box, placement, whole)
-            inside = _drawing(graph, placement, _with_inputs(graph, box), hits)
-            buttons.append(_unfolding(box, corner, about, inside))
-        else:
-            buttons.append(_button(box, corner, _about(box, placement, whole), reached))
-    size = {"width": f"{laid.width:.0f}", "height": f"{laid.height:.0f}"}
-    label = f"Drawing of graph {graph.id}: {count(len(boxes), 'node')}"
-    drawn = element("svg", edges, *shapes, role="img", aria_label=label, **size)
-    return element("div", drawn, *buttons, class_="dx-nodes", style=f"width:{laid.width:.0f}px")
-
-
 def _inputs(boxes: Sequence[Box]) -> dict[str, list[str]]:
     """Find the boxes that each box reads."""
     box_of = {op.name: box.name for box in boxes for op in parts(box)}
@@ -132,14 +125,14 @@ def _with_inputs(graph: Graph, box: Fold) -> list[Box]:
     inside = [op for each in box.inside for op in parts(each)]
     names, inputs = {op.name for op in inside}, inputs_of(graph.operations)
     read = {name for op in inside for name in inputs[op.name]} - names
-    outside = [op for op in graph.operations if op.name in read and not is_parameter(op)]
+    outside = [op for op in graph.operations if op.name in read and not op.is_parameter]
     return [*(dataclasses.replace(op, opcode="from outside") for op in outside), *box.inside]
 
 
 def _class(box: Box, placement: Placement, tints: Mapping[str, str], hits: Collection[str]) -> str:
-    engines = {placement.engine_of(op) for op in parts(box) if computes(op) and not sets_mode(op)}
+    engines = {placement.engine_of(op) for op in parts(box) if op.computes and not sets_mode(op)}
     tint = "dx-edge-of"
-    if any(map(computes, parts(box))):
+    if any(op.computes for op in parts(box)):
         tint = tints.get(engines.pop(), "dx-shared") if len(engines) == 1 else "dx-shared"
     folded = " dx-fold" if isinstance(box, Fold) else ""
     return f"{tint}{folded}{' dx-hit' if box.name in hits else ''}"
@@ -165,21 +158,16 @@ def _button(op: Operation, corner: tuple[float, float], about: str, reached: str
 def _unfolding(box: Fold, corner: tuple[float, float], about: str, inside: Markup) -> Markup:
     """Lie over a folded box; a click opens what is inside beside it."""
     cover = element("summary", style=_at(corner), title=about, aria_label=about)
-    lead = element("p", f"{title_of(box)} ", quiet_words(box.path))
+    lead = element("p", f"{box.label} ", quiet_words(box.path))
     rest = f"Drawn is the first of {box.times:,} that are alike: Find shows another."
     shown = [lead, quiet(rest) if box.times > 1 else EMPTY, inside]
     at = f"left:{corner[0] + BOX_WIDTH + 10:.0f}px;top:{corner[1]:.0f}px"
     return element("details", cover, element("div", *shown, style=at))
 
 
-def title_of(box: Fold) -> str:
-    """Name a folded box, with how often it repeats."""
-    return f"{box.title} × {box.times:,}" if box.times > 1 else box.title
-
-
 def _about_fold(box: Fold, placement: Placement, whole: float) -> str:
-    lines = [f"{title_of(box)}: {count(box.size, 'operation')}", box.path]
-    engines = dict.fromkeys(placement.engine_of(op) for op in box.operations if computes(op))
+    lines = [f"{box.label}: {count(box.size, 'operation')}", box.path]
+    engines = dict.fromkeys(placement.engine_of(op) for op in box.operations if op.computes)
     if any(engines):
         lines.append(f"ran in {listing(list(filter(None, engines)))}")
     taken = sum(op.seconds for op in box.operations)
@@ -191,8 +179,8 @@ def _about_fold(box: Fold, placement: Placement, whole: float) -> str:
 def _about(op: Operation, placement: Placement, whole: float) -> str:
     """Everything that the record holds of an operation, a line each."""
     keywords = f", {op.kwargs}" if op.kwargs.strip("{}()") else ""
-    lines = [f"{op.name}: {op.opcode} {op.target}", result(op)]
-    if computes(op):
+    lines = [f"{op.name}: {op.opcode} {op.target}", op.result]
+    if op.computes:
         lines[0] = f"{op.name} = {op.target}({clip(op.args, 300)}{clip(keywords, 300)})"
         if engine := placement.engine_of(op):
             lines.append(f"ran in {engine}")
@@ -242,13 +230,13 @@ def _box(box: Box, corner: tuple[float, float], class_: str, whole: float) -> Ma
 def _lines(box: Box) -> tuple[str, str]:
     """What a box says in its two lines."""
     if isinstance(box, Fold):
-        times = title_of(box).removeprefix(box.title)
+        times = box.label.removeprefix(box.title)
         name = clip(box.title, _LETTERS - 2 - len(times))
         return f"▸ {name}{times}", count(box.size, "operation")
     # Names of inputs and parameters begin alike and differ at their end.
     name = box.name if len(box.name) <= _LETTERS else f"…{box.name[1 - _LETTERS :]}"
-    title = _short(box.target) if computes(box) else name
-    return clip(title, _LETTERS), result(box) or (box.name if computes(box) else box.opcode)
+    title = _short(box.target) if box.computes else name
+    return clip(title, _LETTERS), box.result or (box.name if box.computes else box.opcode)
 
 
 def _short(target: str) -> str:

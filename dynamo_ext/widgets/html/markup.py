@@ -20,7 +20,9 @@ _MAX_CHARS = 20_000
 LEFT = "text-align:left;vertical-align:top"
 RIGHT = "text-align:right;vertical-align:top"
 HUES = 6
-_CUT = "dx-quiet dx-cut"
+CUT = "dx-quiet dx-cut"
+"""The class of what says that a list or listing has more than it shows."""
+
 MOST = 200
 """Rows of a table, and lines of a listing, in static html that has room for them."""
 
@@ -122,13 +124,8 @@ def left_out(total: int, most: int | None, noun: str) -> Markup:
     return _cut(f"{count(left, f'more {noun}')}.") if left else EMPTY
 
 
-def is_cut(body: Markup) -> bool:
-    """Whether some list or listing in ``body`` has more than it shows."""
-    return _CUT in body
-
-
 def _cut(words: str) -> Markup:
-    return element("p", words, class_=_CUT)
+    return element("p", words, class_=CUT)
 
 
 def listing(source: str, limit: int | None, rest: str) -> Markup:
@@ -176,16 +173,13 @@ def table(
     class_: str | None = None,
 ) -> Markup:
     """Make a table with a header row that scrolls; columns in ``numeric`` are aligned right."""
-    made = [_row("td", cells, numeric) for cells in rows]
-    return region(grid(label, header(headers, numeric), made, class_), f"{label}: scrolls")
+    head = row("th", headers, numeric, scope="col")
+    made = [row("td", cells, numeric) for cells in rows]
+    return region(grid(label, head, made, class_), f"{label}: scrolls")
 
 
-def header(headers: Sequence[str], numeric: Collection[int] = ()) -> Markup:
-    """Make the header row of a table."""
-    return _row("th", headers, numeric, scope="col")
-
-
-def _row(tag: str, cells: Sequence[object], numeric: Collection[int], **more: str) -> Markup:
+def row(tag: str, cells: Sequence[object], numeric: Collection[int], **more: str) -> Markup:
+    """Make a row of cells; the columns ``numeric`` are aligned to the right."""
     styles = [RIGHT if index in numeric else LEFT for index in range(len(cells))]
     pairs = zip(cells, styles, strict=True)
     return element("tr", *(element(tag, cell, **more, style=style) for cell, style in pairs))

@@ -67,8 +67,7 @@ def html(report: Report, most: int | None = _OUTSIDE) -> Markup:
         markup.titled(each.name, _grid(each, each.file, marks, tints, most), opened=True)
         for each in report.functions[:most]
     ]
-    if rest := markup.left_out(len(report.functions), most, "function"):
-        parts.append(rest)
+    parts.append(markup.left_out(len(report.functions), most, "function"))
     if outside := _outside(report, marks):
         cells = [
             [place(x), label, code(x.code.strip()), function_name(x.function)]
@@ -83,7 +82,7 @@ def html(report: Report, most: int | None = _OUTSIDE) -> Markup:
         parts.append(markup.titled(name, table, rest, words=words, opened=few))
     if found := breaks.html(report, most):
         parts += [element("h4", breaks.TITLE), found]
-    return element("div", *parts) if parts else EMPTY
+    return element("div", *parts) if any(parts) else EMPTY
 
 
 def text(report: Report) -> str:
@@ -95,8 +94,10 @@ def text(report: Report) -> str:
         gutter = max((len(mark.label) for _, _, mark in rows), default=0)
         digits = max((len(str(n)) for n, _, _ in rows), default=0)
         room = max(min(plain_text.line_width() - digits - gutter - 4, _MAX_CHARS), _MIN_CHARS)
+        key = [words for class_, words in _key_words(report, marks) if class_ != "dx-eager"]
+        key += filter(None, [_shares(report).rstrip(".")])
         parts += [
-            _key_text(report, marks),
+            plain_text.paragraph(" · ".join(key)),
             "\n".join(
                 f"{n:>{digits}} {mark.label:<{gutter}} │ {clip(printable(line), room)}".rstrip()
                 for n, line, mark in rows
@@ -118,11 +119,7 @@ def _numbered(cell: CodeBlock) -> list[tuple[int, str]]:
 
 
 def _grid(
-    block: CodeBlock,
-    file: str,
-    marks: _Marks,
-    tints: dict[str, str],
-    most: int | None,
+    block: CodeBlock, file: str, marks: _Marks, tints: dict[str, str], most: int | None
 ) -> Markup:
     """Source with its gutter, the first ``most`` lines of it."""
     lines = _numbered(block)
@@ -144,7 +141,7 @@ def _marks(report: Report) -> dict[tuple[str, int], _Mark]:
     for graph in report.graphs:
         placement = place_graph(report, graph)
         for op in graph.operations:
-            if op.line is None or not op.opcode.startswith("call_"):
+            if op.line is None or not op.computes:
                 continue
             whole += op.seconds * graph.calls
             for line in filter(None, (op.line, op.called)):
@@ -181,13 +178,17 @@ def _plain(report: Report) -> Iterator[int]:
     for frame in report.frames:
         if frame.is_cell:
             starts[frame.line] = starts.get(frame.line, True) and frame.outcome in _GIVEN_UP
-    lines = list(_statements(report, report.cell))
+    # Those with code, up to the end of the statement that raised.
+    at, top = report.stopped_at, list(_top_level(report.cell))
+    reached = next((last for _, first, last in top if at and first <= at <= last), math.inf)
+    numbered = _numbered(report.cell)
+    lines = [n for n, line in numbered if n <= reached and re.match(r"\s*[^\s#]", line)]
     # The cell's own statements may never have been compiled, whatever they call has been.
     if not report.graphs or (starts and all(starts.values())):
         yield from lines
         return
     # A statement is as what began last before it: Dynamo gave the cell up there, or took it up.
-    for node, first, last in _top_level(report.cell):
+    for node, first, last in top:
         before = max((at for at in starts if at <= first), default=None)
         if before is not None and starts[before] and not isinstance(node, _DEFINITIONS):
             yield from (n for n in lines if first <= n <= last)
@@ -199,16 +200,6 @@ def _top_level(cell: CodeBlock) -> Iterator[tuple[ast.stmt, int, int]]:
         for node in ast.parse(cell.source).body:
             first, last = node.lineno, node.end_lineno or node.lineno
             yield node, first + cell.first_line - 1, last + cell.first_line - 1
-
-
-def _statements(report: Report, cell: CodeBlock) -> Iterator[int]:
-    """The lines with code, up to the end of the statement that raised."""
-    at = report.stopped_at
-    ends = (last for _, first, last in _top_level(cell) if at and first <= at <= last)
-    reached = next(ends, math.inf)
-    for number, line in _numbered(cell):
-        if number <= reached and line.strip() and not re.match(r"\s*#", line):
-            yield number
 
 
 def _outside(
@@ -254,13 +245,6 @@ def _key(report: Report, marks: _Marks, tints: dict[str, str]) -> Markup:
     # The tints tell the entries apart; where they are gone, the dots do.
     key = element("p", markup.join(parts, element("span", " · ", class_="dx-gap")))
     return markup.join([key, markup.quiet(_shares(report))])
-
-
-def _key_text(report: Report, marks: _Marks) -> str:
-    """Say the same for a terminal; empty where no label needs it."""
-    words = [each for class_, each in _key_words(report, marks) if class_ != "dx-eager"]
-    words += filter(None, [_shares(report).rstrip(".")])
-    return plain_text.paragraph(" · ".join(words)) if words else ""
 
 
 def _key_words(report: Report, marks: _Marks) -> Iterator[tuple[str, str]]:

@@ -5,18 +5,10 @@ from dataclasses import dataclass
 
 from dynamo_ext import formatting
 from dynamo_ext.analysis.break_location import in_package
-from dynamo_ext.analysis.breaks import break_of
+from dynamo_ext.analysis.breaks import break_of, remedy
 from dynamo_ext.analysis.kept_operations import clauses
-from dynamo_ext.analysis.library_breaks import remedy
-from dynamo_ext.formatting import (
-    clip,
-    count,
-    function_name,
-    listing,
-    place,
-    printable,
-    sentence,
-)
+from dynamo_ext.analysis.library_breaks import library_breaks
+from dynamo_ext.formatting import clip, count, function_name, listing, place, printable, sentence
 from dynamo_ext.records.report import Fallback, Report
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
@@ -101,11 +93,14 @@ class _Alike:
 def _grouped(report: Report) -> Iterator[_Alike]:
     """Those with one remedy together: all that one package keeps from capture, for one."""
     groups: dict[tuple[str, ...], list[Fallback]] = {}
+    # What helps from outside, where a package's code is to blame.
+    steps = {found.package: found.step for found in library_breaks(report)}
     for each in sorted(report.fallbacks, key=lambda each: each.stage != "unavailable"):
         cut = break_of(report, each)
         package = in_package(cut) if cut is not None else ""
         what = () if package else (each.exception, each.message)
-        key = (each.stage, each.scope, package, each.operator, remedy(report, each), *what)
+        step = steps.get(package) or remedy(report, each)
+        key = (each.stage, each.scope, package, each.operator, step, *what)
         groups.setdefault(key, []).append(each)
     for (stage, scope, _, operator, step, *_), group in groups.items():
         names = listing([_name(report, each) for each in group], _NAMES)

@@ -12,17 +12,10 @@ from dynamo_ext.records.graph import Graph, Operation
 from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import blocks, plain_text
 from dynamo_ext.widgets.blocks import Table
-from dynamo_ext.widgets.graph_drawing.nodes import is_parameter, modules_of, result
+from dynamo_ext.widgets.graph_drawing.folds import modules_of
 from dynamo_ext.widgets.graph_drawing.svg import colours, share
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import (
-    EMPTY,
-    Markup,
-    code,
-    element,
-    quiet_words,
-    unbroken,
-)
+from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, quiet_words, unbroken
 from dynamo_ext.widgets.report import breaks, modules, speed
 
 TITLE = "Graphs"
@@ -50,7 +43,7 @@ def text(report: Report) -> str:
         return ""
     parts = [blocks.text([overview(report)])]
     for graph in report.graphs[:_TEXT_GRAPHS]:
-        lasting = [op for op in graph.operations if not is_parameter(op)]
+        lasting = [op for op in graph.operations if not op.is_parameter]
         shown = lasting[:_TEXT_ROWS]
         folded = len(graph.operations) - len(lasting)
         headers = ["opcode", "name", "target", "args", "result"]
@@ -61,7 +54,7 @@ def text(report: Report) -> str:
         for op in shown:
             arguments = clip(f"{op.args} {_keywords(op)}".strip(), 60)
             timed = [_taken(op, whole)] if whole else []
-            cells.append([op.opcode, op.name, op.target, arguments, result(op), *timed])
+            cells.append([op.opcode, op.name, op.target, arguments, op.result, *timed])
         table = plain_text.table(headers, cells)
         parts.append(f"{graph.id}: {describe(report, graph)}\n\n{table}")
         left = [f"{len(lasting) - len(shown):,} more operations"] if lasting[_TEXT_ROWS:] else []
@@ -128,7 +121,7 @@ def operations_table(graph: Graph, operations: Sequence[Operation]) -> Markup:
             code(op.target),
             code(clip(op.args, _ARGUMENTS)),
             code(clip(_keywords(op), _ARGUMENTS)),
-            code(result(op)),
+            code(op.result),
             *([_taken(op, whole)] if whole else []),
             unbroken(place(op.line)),
         ]

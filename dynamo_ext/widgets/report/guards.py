@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from dynamo_ext.analysis.advice import as_written_for
-from dynamo_ext.analysis.guard_groups import Alike, grouped, total
-from dynamo_ext.analysis.guards import actual, condition, expected
+from dynamo_ext.analysis.guards import Alike, actual, condition, expected, grouped, total
 from dynamo_ext.analysis.recompiles import changes
 from dynamo_ext.formatting import clip, count, function_name, place, sentence
 from dynamo_ext.records.capture import Recompile
@@ -131,20 +130,17 @@ def _number(report: Report) -> str:
 def _failures(failed: Sequence[Recompile], report: Report) -> Markup:
     rows = [
         [
-            markup.join([element("b", each.variable or "—"), markup.BREAK, quiet_words(_of(each))]),
+            markup.join([element("b", each.variable or "—"), markup.BREAK, quiet_words(of)]),
             f"{each.count:,}",
             prose(f"{_came(each)}; {_then(report, each)}."),
             prose(_step(report, each)),
             code(clip(each.guard, 200)),
         ]
         for each in failed
+        for of in [" · ".join(filter(None, [function_name(each.function), place(each.line)]))]
     ]
     headers = ["Variable", "Times", "What came", "What helps", "Guard"]
     return markup.table(FAILED, headers, rows, numeric={1}, class_="dx-breaks")
-
-
-def _of(recompile: Recompile) -> str:
-    return " · ".join(filter(None, [function_name(recompile.function), place(recompile.line)]))
 
 
 def _step(report: Report, recompile: Recompile) -> str:

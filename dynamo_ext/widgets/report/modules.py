@@ -9,8 +9,6 @@ from dynamo_ext.formatting import count, listing, percent, seconds
 from dynamo_ext.records.graph import Graph, Operation
 from dynamo_ext.records.report import Report
 from dynamo_ext.widgets.graph_drawing.folds import Box, Fold, tree
-from dynamo_ext.widgets.graph_drawing.nodes import computes
-from dynamo_ext.widgets.graph_drawing.svg import title_of
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, Markup, element, quiet_words
 
@@ -37,7 +35,7 @@ def html(
 
     Of each module at most ``most`` that it has inside; ``opened`` says how they start.
     """
-    shown = [op for op in operations if computes(op)]
+    shown = [op for op in operations if op.computes]
     if not any(op.modules for op in shown):
         return EMPTY
     placement = place_graph(report, graph)
@@ -81,7 +79,7 @@ class _Tree:
         if isinstance(box, Operation):
             path, kind = box.modules[-1]
             return self._line("div", kind, _tail(path, parent), [box], costs)
-        line = self._line("summary", title_of(box), _tail(box.path, parent), box.operations, costs)
+        line = self._line("summary", box.label, _tail(box.path, parent), box.operations, costs)
         first = box.path.partition(" to ")[0]
         # Several boxes that repeat together have no row: they are of the parent.
         several = any(isinstance(each, Fold) and each.path == first for each in box.inside)

@@ -100,7 +100,7 @@ def _fitting(report: Report, parts: Sequence[Part], room: int) -> list[Markup]:
         rows = min(int(most[index] * share / max(sizes[index], 1)), markup.MOST)
         if made[index] and rows > most[index]:
             cut_to(index, rows, share)
-    if any(map(markup.is_cut, made)):
+    if any(markup.CUT in each for each in made):
         made[-1] += quiet(_CUT)
     return made
 

@@ -147,10 +147,6 @@ def _operators(report: Report) -> list[list[str]]:
     ]
 
 
-def _some(value: float) -> str:
-    return seconds(value) if value > 0 else ""
-
-
 def _frames(report: Report, most: int | None) -> list[list[str]]:
     lowered: dict[str, float] = defaultdict(float)
     for graph in report.graphs:
@@ -159,12 +155,12 @@ def _frames(report: Report, most: int | None) -> list[list[str]]:
         [
             f"{function_name(frame.name)} ({frame.id})" if frame.id else function_name(frame.name),
             frame.outcome,
-            _some(frame.compile_seconds - lowered[frame.id]),
-            _some(lowered[frame.id]),
+            *(seconds(each) if each > 0 else "" for each in (capture, lowered[frame.id])),
             f"{frame.guards:,}",
             clip(" ".join(frame.reason.split()), _REASON),
         ]
         for frame in report.frames[:most]
+        for capture in [frame.compile_seconds - lowered[frame.id]]
     ]
     if most is not None and len(report.frames) > most:
         rows.append([f"… {len(report.frames) - most:,} more", *[""] * 5])

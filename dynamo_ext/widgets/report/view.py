@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dynamo_ext.analysis.advice import advise
-from dynamo_ext.analysis.guard_groups import grouped, total
+from dynamo_ext.analysis.guards import grouped, total
 from dynamo_ext.analysis.placement import place_graph, sets_mode
 from dynamo_ext.formatting import clip, count
 from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import blocks, live
-from dynamo_ext.widgets.graph_drawing.folds import fold
-from dynamo_ext.widgets.graph_drawing.nodes import computes, modules_of
+from dynamo_ext.widgets.graph_drawing.folds import fold, modules_of
 from dynamo_ext.widgets.graph_drawing.svg import MAX_NODES, canvas, colours, draw, matches, select
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, STYLE, Markup, element, quiet_words
@@ -169,7 +168,7 @@ class GraphPane:
             return said
         tints = colours(placement.shares)
         key = [element("span", each, class_=f"dx-key {tints[each]}") for each in placement.shares]
-        engines = {placement.engine_of(op) for op in shown if computes(op) and not sets_mode(op)}
+        engines = {placement.engine_of(op) for op in shown if op.computes and not sets_mode(op)}
         if "" in engines:
             key.append(quiet_words("no tint: the record does not tell. "))
         if any(" + " in engine for engine in engines):

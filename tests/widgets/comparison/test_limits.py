@@ -8,7 +8,7 @@ import pytest
 
 from dynamo_ext.records.comparison import Comparison
 from dynamo_ext.records.machine import Work
-from dynamo_ext.widgets.comparison import columns, limits, static
+from dynamo_ext.widgets.comparison import columns, static, summary
 from dynamo_ext.widgets.comparison.number_text import amount
 from tests.widgets.comparisons import EAGER, MACHINE, WORK, row, timing
 
@@ -22,7 +22,7 @@ def record(*rows: object, **changes: object) -> Comparison:
 
 
 def test_products_bind_the_best_row() -> None:
-    assert limits.sentence(record(FASTER)) == (
+    assert summary.limit(record(FASTER)) == (
         "A run computes 200 MFLOP in products and moves at least 976.6 KiB: openvino reaches 80% "
         "of the limit of this machine in float32 (2.00 ms, bound by products)."
     )
@@ -30,14 +30,14 @@ def test_products_bind_the_best_row() -> None:
 
 
 def test_memory_binds() -> None:
-    said = limits.sentence(record(FASTER, work=Work(0, 20_000_000)))
+    said = summary.limit(record(FASTER, work=Work(0, 20_000_000)))
     assert "19.1 MiB and computes no products: openvino reaches" in said
     assert said.endswith("in float32 (2.00 ms, bound by memory).")
 
 
 def test_a_lower_precision_has_its_own_limit() -> None:
     lowered = dataclasses.replace(FASTER, name="openvino:bf16", precision="bf16")
-    assert "openvino:bf16 reaches 27% of the limit of this machine in bf16" in limits.sentence(
+    assert "openvino:bf16 reaches 27% of the limit of this machine in bf16" in summary.limit(
         record(lowered)
     )
     assert COLUMN.value(record(lowered), dataclasses.replace(lowered, precision="int8")) is None
@@ -47,14 +47,14 @@ def test_a_lower_precision_has_its_own_limit() -> None:
 def test_code_in_bfloat16_is_measured_by_its_own_limit() -> None:
     work = dataclasses.replace(WORK, precision="bf16")
     made = record(dataclasses.replace(FASTER, timing=timing(1e-3)), work=work)
-    said = limits.sentence(made)
+    said = summary.limit(made)
     assert said.endswith(
         "reaches 67% of the limit of this machine in bf16 (667 µs, bound by products)."
     )
 
 
 def test_a_machine_that_was_not_measured_is_a_hint() -> None:
-    said = limits.sentence(record(FASTER, machine=None))
+    said = summary.limit(record(FASTER, machine=None))
     assert said.endswith(
         "%dynamo machine measures what this machine can do; a comparison then shows how near to it "
         "each row is."
@@ -63,7 +63,7 @@ def test_a_machine_that_was_not_measured_is_a_hint() -> None:
 
 
 def test_nothing_is_said_of_what_was_not_counted() -> None:
-    assert limits.sentence(record(FASTER, work=None)) == ""
+    assert summary.limit(record(FASTER, work=None)) == ""
 
 
 def test_text_and_html_have_it() -> None:
@@ -87,6 +87,6 @@ def test_large_numbers_have_a_prefix(value: float, text: str) -> None:
 def test_a_row_that_ran_in_float32_is_measured_by_its_limit() -> None:
     lowered = dataclasses.replace(FASTER, name="eager:bf16", precision="bf16", lowered=0)
     assert COLUMN.cell(record(lowered), lowered) == "80%"
-    assert "eager:bf16 reaches 80% of the limit of this machine in float32" in limits.sentence(
+    assert "eager:bf16 reaches 80% of the limit of this machine in float32" in summary.limit(
         record(lowered)
     )

@@ -10,8 +10,7 @@ import pytest
 from dynamo_ext.analysis.placement import Placement, place_graph
 from dynamo_ext.records.graph import Graph, Operation
 from dynamo_ext.widgets.graph_drawing import svg
-from dynamo_ext.widgets.graph_drawing.folds import Fold, fold, parts
-from dynamo_ext.widgets.graph_drawing.nodes import modules_of
+from dynamo_ext.widgets.graph_drawing.folds import Fold, fold, modules_of, parts
 from dynamo_ext.widgets.report import graphs
 from dynamo_ext.widgets.report.view import GraphPane
 from tests.widgets.conftest import CLEAN

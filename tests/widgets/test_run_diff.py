@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 import dynamo_ext
-from dynamo_ext.analysis.report_diff import numbers, things
+from dynamo_ext.widgets.runs import numbers, things
 from tests.analysis.test_advice import branches
 
 X = torch.linspace(-1, 1, 12).reshape(3, 4)
