@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import _thread
 import ctypes
-import multiprocessing
 import os
 import pickle
 import resource
@@ -22,9 +21,9 @@ import dynamo_ext
 from dynamo_ext.errors import OptionError
 from dynamo_ext.measure.candidates import candidates_of
 from dynamo_ext.measure.progress import reporting_to
-from dynamo_ext.measure.remote import isolated_process, serialization, worker
+from dynamo_ext.measure.remote import serialization, worker
 from dynamo_ext.measure.remote.compare import compare_apart
-from dynamo_ext.measure.remote.isolated_process import ending
+from dynamo_ext.measure.remote.isolated_process import death
 from dynamo_ext.measure.remote.tasks import FunctionTask
 from dynamo_ext.measure.settings import Settings
 from tests.capture.live import live
@@ -88,9 +87,9 @@ def model():
 
 
 def workers():
-    """The processes that loky started for us and that are still there."""
+    """The processes that measure for us and that are still there."""
     children = psutil.Process().children(recursive=True)
-    return [each for each in children if "popen_loky" in " ".join(each.cmdline())]
+    return [each for each in children if "measure.remote" in " ".join(each.cmdline())]
 
 
 @pytest.fixture(scope="module")
@@ -288,7 +287,7 @@ def test_a_worker_with_another_torch_says_so():
 
 
 def test_a_worker_is_ready_once_it_has_imported_torch():
-    code = "import sys; from dynamo_ext.measure.remote import worker; worker.name()"
+    code = "import sys; from dynamo_ext.measure.remote import worker"
     command = [sys.executable, "-c", f"{code}; print('torch' in sys.modules)"]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert ran.stdout == "True\n"
@@ -317,17 +316,5 @@ def test_memory_that_is_shared_and_gradients_travel():
     assert net[0].weight[0, 0] != 42
 
 
-def test_a_process_that_died_without_a_code_is_told() -> None:
-    assert "Its process died." in ending(None)[0]
-    assert "exited by itself (code 0)" in ending(0)[0]
-
-
-def test_a_process_is_ended_where_there_is_no_sigkill(monkeypatch):
-    process = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
-    process.start()
-    with monkeypatch.context() as patch:
-        patch.setattr(isolated_process, "_END_SECONDS", 0.0)
-        patch.delattr(signal, "SIGKILL")  # as on Windows
-        isolated_process._see_off([process])
-    process.join(30)
-    assert process.exitcode == -signal.SIGTERM
+def test_an_exit_is_told_with_its_code():
+    assert death(0, "").reason == "Its process exited by itself (code 0)."
