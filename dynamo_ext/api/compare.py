@@ -235,14 +235,12 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
         message = "Your own callables run in this process, in their own precision."
         raise OptionError(message, "Leave out isolate, executor and dtype, or the callables.")
     measured: Callable[[], Comparison]
+    workload = FunctionWorkload(target, args, kwargs, train=train)
     if isolate or executor is not None:
         from dynamo_ext.measure.remote.compare import compare_apart
-        from dynamo_ext.measure.remote.tasks import FunctionTask
 
-        task = FunctionTask(target, tuple(args), dict(kwargs or {}))
-        measured = partial(compare_apart, task, listed, settings, executor)
+        measured = partial(compare_apart, workload, listed, settings, executor)
     else:
-        workload = FunctionWorkload(target, args, kwargs, train=train)
         calls = {name: workload.instead(function) for name, function in (callables or {}).items()}
         listed += of_callables(calls, [baseline, *(each.name for each in listed)])
         measured = partial(compare_workload, workload, listed, settings)

@@ -45,18 +45,16 @@ def compare_cell(
         inputs=inputs,
     )
     title = f"Cell In[{text.number}]"
-    cell = CodeBlock(title, program.filename, 1, text.source)
-    executor = executor_of(arguments.executor, namespace) if arguments.executor else None
-    if settings.isolate or executor is not None:
-        from dynamo_ext.measure.remote.compare import compare_apart
-        from dynamo_ext.measure.remote.tasks import CellTask
-
-        task = CellTask.of(program, namespace, title, cell)
-        return ComparisonResult(compare_apart(task, candidates, settings, executor))
     workload = CellWorkload(
         program, namespace, names, title=title, train=settings.train, silence=nothing_displayed
     )
-    return ComparisonResult(compare_workload(workload, candidates, settings, cell=cell))
+    workload.cell = CodeBlock(title, program.filename, 1, text.source)
+    executor = executor_of(arguments.executor, namespace) if arguments.executor else None
+    if settings.isolate or executor is not None:
+        from dynamo_ext.measure.remote.compare import compare_apart
+
+        return ComparisonResult(compare_apart(workload, candidates, settings, executor))
+    return ComparisonResult(compare_workload(workload, candidates, settings))
 
 
 def _rows(namespace: dict[str, Any], names: list[str]) -> dict[str, Any]:

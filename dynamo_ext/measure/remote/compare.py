@@ -8,7 +8,7 @@ process (``isolated_process``); an executor of the user's gets them all at once 
 import pickle
 import statistics
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 
@@ -20,14 +20,14 @@ from dynamo_ext.measure.progress import Board, announce
 from dynamo_ext.measure.remote.executor import carry
 from dynamo_ext.measure.remote.isolated_process import START_SECONDS, measure_alone
 from dynamo_ext.measure.remote.serialization import pack, sent, why_not
-from dynamo_ext.measure.remote.tasks import REMEDY, Task
 from dynamo_ext.measure.remote.worker import Answer
 from dynamo_ext.measure.settings import Settings
+from dynamo_ext.measure.workload import NOT_SENT, Workload
 from dynamo_ext.records.comparison import CandidateResult, Comparison, GraphComparison, Outcome
 
 
 def compare_apart(
-    task: Task,
+    workload: Workload,
     candidates: list[Candidate],
     settings: Settings,
     executor: Executor | None = None,
@@ -44,14 +44,14 @@ def compare_apart(
     """
     # Each of them is measured beside the baseline.
     announce(settings.announcement(settings.seconds(2 * len(candidates)) * settings.stages))
-    return _Apart(task, candidates, settings).run(executor)
+    return _Apart(workload, candidates, settings).run(executor)
 
 
 @dataclass
 class _Apart:
     """One such comparison under way."""
 
-    _task: Task
+    _workload: Workload
     _candidates: list[Candidate]
     _settings: Settings
     _answers: dict[str, Answer] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class _Apart:
         raised = [each for each in self._answers.values() if each.trace]
         if raised and not self._any_record():
             # Where no process could run the code, that is not a candidate's failure.
-            raise _error(raised[0], self._task)
+            raise _error(raised[0], self._workload.left_out)
         return self._record(time.perf_counter() - started, interrupted=interrupted)
 
     def _one_by_one(self) -> None:
@@ -125,9 +125,9 @@ class _Apart:
             yield each, [*base, each]
 
     def _pack(self, candidate: Candidate, group: list[Candidate], *, local: bool) -> bytes | None:
-        settings, namespace = self._settings, self._task.namespace
+        workload, settings, namespace = self._workload, self._settings, self._workload.namespace
         try:
-            return pack(self._task, group, settings, local=local)
+            return pack(workload, group, settings, local=local)
         except Exception:  # noqa: BLE001 - which value it is, is found out next
             for each in group:
                 if reason := why_not(sent(each), namespace):
@@ -135,8 +135,8 @@ class _Apart:
                     remedy = "Create what it needs inside the call."
                     self._answers[candidate.name] = Answer(None, said, remedy)
                     return None
-            self._task = self._task.sendable(lambda value: why_not(value, namespace))
-            return pack(self._task, group, settings, local=local)
+            workload.leave_out(lambda value: why_not(value, namespace))
+            return pack(workload, group, settings, local=local)
 
     def _any_record(self) -> bool:
         return any(each.record is not None for each in self._answers.values())
@@ -148,7 +148,7 @@ class _Apart:
         baseline was measured in all of them; its row is the one of the middle median, as it was
         measured.
         """
-        task, settings, answers = self._task, self._settings, self._answers
+        workload, settings, answers = self._workload, self._settings, self._answers
         records = [each.record for each in answers.values() if each.record is not None]
         base = _baseline(answers.values(), settings.baseline)
         rows = [
@@ -158,11 +158,11 @@ class _Apart:
         if base not in rows:
             rows.insert(0, base)
         own = {name: getattr(settings, name) for name in ("budget", "seed", "dtype", "train")}
-        none = Comparison(task.title, settings.baseline, (), **own)
+        none = Comparison(workload.title, settings.baseline, (), **own)
         return replace(
             next(iter(records), none),
             candidates=tuple(rows),
-            cell=task.cell,
+            cell=workload.cell,
             graphs=_graphs(records),
             mix=None,
             rounds=len(base.timing.samples) if base.timing else 0,
@@ -177,8 +177,8 @@ class _Apart:
         )
 
     def _notes(self, records: Sequence[Comparison]) -> tuple[str, ...]:
-        task, settings = self._task, self._settings
-        notes = [f"{name} was not sent ({reason})." for name, reason in task.left_out.items()]
+        settings, left_out = self._settings, self._workload.left_out
+        notes = [f"{name} was not sent ({reason})." for name, reason in left_out.items()]
         if len(records) > 1:
             notes.append(
                 f"Each candidate was measured beside {settings.baseline} in a process of its own: "
@@ -192,12 +192,11 @@ class _Apart:
         return tuple(dict.fromkeys([*notes, *said]))
 
 
-def _error(answer: Answer, task: Task) -> Exception:
+def _error(answer: Answer, left_out: Mapping[str, str]) -> Exception:
     """What the code itself raised in another process."""
-    if answer.missing in task.left_out:
-        why = task.left_out[answer.missing]
+    if why := left_out.get(answer.missing):
         message = f"The cell reads {answer.missing}, which cannot be sent to another process"
-        return OptionError(f"{message} ({why}).", REMEDY)
+        return OptionError(f"{message} ({why}).", NOT_SENT)
     error: Exception = RuntimeError(answer.reason)
     if answer.raised:
         error = pickle.loads(answer.raised)  # noqa: S301 - from a worker that runs our code

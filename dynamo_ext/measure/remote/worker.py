@@ -72,15 +72,14 @@ def _differing(needed: Mapping[str, str]) -> Answer | None:
 def _measured(envelope: Mapping[str, Any]) -> Answer:
     outer, started = Surroundings(), False
     try:
-        with serialization.unpacked(envelope) as (parts, namespace):
+        with serialization.unpacked(envelope) as parts:
             settings = parts["settings"]
             candidates = [serialization.candidate_from(*each) for each in parts["candidates"]]
             put_switches(parts["switches"])
             for state in parts["random"]:
                 state.restore()
-            workload = parts["task"].workload(namespace, train=settings.train)
             started = True
-            return Answer(compare_workload(workload, candidates, settings))
+            return Answer(compare_workload(parts["workload"], candidates, settings))
     except (SystemExit, GeneratorExit) as error:
         return Answer(None, f"It asked its process to end ({one_line(error)}).")
     except Exception as error:  # noqa: BLE001 - handed to the process that asked

@@ -24,8 +24,8 @@ from dynamo_ext.measure.progress import reporting_to
 from dynamo_ext.measure.remote import serialization, worker
 from dynamo_ext.measure.remote.compare import compare_apart
 from dynamo_ext.measure.remote.isolated_process import death
-from dynamo_ext.measure.remote.tasks import FunctionTask
 from dynamo_ext.measure.settings import Settings
+from dynamo_ext.measure.workload import FunctionWorkload
 from tests.capture.live import live
 from tests.magics.shell import interruptible
 
@@ -188,7 +188,7 @@ def test_an_argument_that_cannot_be_sent_is_named():
 
 def test_an_interrupt_keeps_what_was_measured_and_leaves_no_process():
     settings = Settings(rounds=ROUNDS)
-    task = FunctionTask(model(), (torch.ones(4, 8),))
+    task = FunctionWorkload(model(), (torch.ones(4, 8),))
 
     def interrupt(step):
         if step.candidate == "hanging":
@@ -281,7 +281,7 @@ def packed(task, **changes):
 
 def test_a_worker_with_another_torch_says_so():
     needed = {**serialization.versions(), "torch": "1.0"}
-    answer = worker.measure(packed(FunctionTask(model()), versions=needed, body=b"never read"))
+    answer = worker.measure(packed(FunctionWorkload(model()), versions=needed, body=b"never read"))
     assert f"torch {torch.__version__} where 1.0 is needed" in answer["reason"]
     assert answer["remedy"] == "Give the worker torch 1.0."
 
@@ -294,7 +294,7 @@ def test_a_worker_is_ready_once_it_has_imported_torch():
 
 
 def test_what_a_worker_lacks_is_said():
-    task = FunctionTask(model(), (torch.ones(4, 8),))
+    task = FunctionWorkload(model(), (torch.ones(4, 8),))
     given = pickle.loads(packed(task))
     broken = given["body"].replace(b"torch.nn.modules.linear", b"torch.nn.modules.linera")
     answer = worker.measure(pickle.dumps({**given, "body": broken}))
@@ -305,14 +305,14 @@ def test_memory_that_is_shared_and_gradients_travel():
     net = model()
     net(torch.ones(4, 8)).sum().backward()
     view = net[0].weight.detach()[:2]
-    envelope = pickle.loads(packed(FunctionTask(net, (view,))))
-    with serialization.unpacked(envelope) as (parts, _):
-        task = parts["task"]
-        weight = task.target[0].weight
+    envelope = pickle.loads(packed(FunctionWorkload(net, (view,))))
+    with serialization.unpacked(envelope) as parts:
+        roots = parts["workload"].roots
+        weight = roots["target"][0].weight
         assert torch.equal(weight.grad, net[0].weight.grad)
         with torch.no_grad():
             weight[0, 0] = 42
-        assert task.args[0][0, 0] == 42
+        assert roots["args"][0][0, 0] == 42
     assert net[0].weight[0, 0] != 42
 
 
