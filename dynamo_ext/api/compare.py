@@ -211,7 +211,7 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     given = locals()
     from dynamo_ext.backends.options import mapping_of
     from dynamo_ext.capture import targets
-    from dynamo_ext.measure.candidates import candidates_of, of_callables
+    from dynamo_ext.measure.candidates import Candidate, candidates_of
     from dynamo_ext.measure.compare import compare_workload
     from dynamo_ext.measure.progress import reporting_to
     from dynamo_ext.measure.settings import OPTIONS, Settings
@@ -241,8 +241,11 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
 
         measured = partial(compare_apart, workload, listed, settings, executor)
     else:
-        calls = {name: workload.instead(function) for name, function in (callables or {}).items()}
-        listed += of_callables(calls, [baseline, *(each.name for each in listed)])
+        for name, function in (callables or {}).items():
+            if name in {baseline, *(each.name for each in listed)}:
+                message = f"{name} is listed twice."
+                raise OptionError(message, "Give the callable another name.")
+            listed.append(Candidate(name, "", None, call=workload.instead(function)))
         measured = partial(compare_workload, workload, listed, settings)
     with Waiting("Comparing", 0.0) as waiting, reporting_to(waiting.show):
         return ComparisonResult(measured())

@@ -81,20 +81,6 @@ def candidates_of(
     ]
 
 
-def of_callables(
-    calls: Mapping[str, Callable[[], object]], names: Sequence[str]
-) -> list[Candidate]:
-    """Functions of the user's own, one call of each by the name of its row, as candidates.
-
-    Raises ``OptionError`` where a name is one of ``names``, the names of other rows.
-    """
-    for name in calls:
-        if name in names:
-            message = f"{name} is listed twice."
-            raise OptionError(message, "Give the callable another name.")
-    return [Candidate(name, "", None, call=call) for name, call in calls.items()]
-
-
 def names_in(text: str) -> list[str]:
     """Names with commas between; those of options in brackets divide nothing."""
     return [name.strip() for name in re.split(r",(?![^\[]*\])", text) if name.strip()]

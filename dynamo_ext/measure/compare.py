@@ -12,7 +12,7 @@ from dynamo_ext.errors import LastingEffectError, OptionError
 from dynamo_ext.interruptions import suppressed
 from dynamo_ext.measure import accuracy, memory, per_graph
 from dynamo_ext.measure.candidate_run import CompiledCandidate, one_line
-from dynamo_ext.measure.candidates import Candidate, of_callables
+from dynamo_ext.measure.candidates import Candidate
 from dynamo_ext.measure.machine_limits import measured
 from dynamo_ext.measure.progress import Board, announce
 from dynamo_ext.measure.result_check import ResultCheck, held_in
@@ -88,7 +88,7 @@ class _Comparing:
         self._settings = settings
         self._compiled = [CompiledCandidate(candidate) for candidate in listed]
         base = next((c for c in self._compiled if c.candidate.name == settings.baseline), None)
-        [plain] = of_callables({settings.baseline: workload.eager_call()}, [])
+        plain = Candidate(settings.baseline, "", None, call=workload.eager_call())
         self._base = base or CompiledCandidate(plain, plain.call)
         self._rows = self._compiled if base else [self._base, *self._compiled]
         self._board = Board("", [each.candidate.name for each in self._rows])

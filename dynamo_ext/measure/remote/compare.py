@@ -2,22 +2,27 @@
 
 The baseline is measured beside every candidate, so that a speedup compares two timings of one
 process on one machine. Here, candidates have their turns one after the other, each in a fresh
-process (``isolated_process``); an executor of the user's gets them all at once (``executor``).
+process (``isolated_process``); an executor of the user's, with other processes or other machines,
+gets them all at once.
 """
 
+import math
 import pickle
 import statistics
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from dynamo_ext.capture import session
 from dynamo_ext.errors import OptionError
+from dynamo_ext.interruptions import pass_on
+from dynamo_ext.measure.candidate_run import one_line
 from dynamo_ext.measure.candidates import Candidate
 from dynamo_ext.measure.per_graph import fastest
 from dynamo_ext.measure.progress import Board, announce
-from dynamo_ext.measure.remote.executor import carry
+from dynamo_ext.measure.remote import worker
 from dynamo_ext.measure.remote.isolated_process import START_SECONDS, measure_alone
 from dynamo_ext.measure.remote.serialization import pack, sent, why_not
 from dynamo_ext.measure.remote.worker import Answer
@@ -93,16 +98,32 @@ class _Apart:
                 return
 
     def _all_at_once(self, executor: Executor) -> None:
-        packed = (
-            (candidate.name, each)
-            for candidate, group in self._groups()
-            if (each := self._pack(candidate, group, local=False)) is not None
-        )
+        """Give all to an executor; on a ``KeyboardInterrupt``, what has not begun is cancelled."""
+        names: dict[Future[Any], str] = {}
         for candidate in self._candidates:
             self._board.begin("elsewhere", candidate.name, "elsewhere")
+        for candidate, group in self._groups():
+            if (packed := self._pack(candidate, group, local=False)) is None:
+                continue
+            try:
+                names[executor.submit(worker.measure, packed)] = candidate.name
+            except Exception as error:  # noqa: BLE001 - an executor that broke is a row's reason
+                pass_on(error)
+                said = f"The executor accepted no task: {one_line(error)}."
+                self._answers[candidate.name] = Answer(None, said)
         # They may all have to take turns on one worker.
         seconds = START_SECONDS + self._seconds * len(self._candidates)
-        carry(executor, packed, self._answers, seconds, self._ended)
+        try:
+            for each in as_completed(names, seconds if math.isfinite(seconds) else None):
+                self._answers[names[each]] = _carried(each)
+                self._ended(names[each])
+        except TimeoutError:
+            for name in set(names.values()) - self._answers.keys():
+                said = f"The executor had no result after {seconds:.0f} s."
+                self._answers[name] = Answer(None, said)
+        finally:
+            for each in names:
+                each.cancel()
 
     def _ended(self, name: str) -> None:
         answer = self._answers[name]
@@ -190,6 +211,26 @@ class _Apart:
             )
         said = [note for record in records for note in record.notes]
         return tuple(dict.fromkeys([*notes, *said]))
+
+
+def _carried(future: Future[Any]) -> Answer:
+    """What an executor has brought back."""
+    remedy = "Use isolate=True here, where each candidate has a process of its own."
+    try:
+        given = future.result()
+    except BrokenExecutor as error:
+        reason = f"The executor's processes died, with this candidate or another: {error}"
+        return Answer(None, reason.splitlines()[0], remedy)
+    except Exception as error:  # noqa: BLE001 - what executors raise is their own
+        pass_on(error)
+        return Answer(None, f"The executor failed: {one_line(error)}.", remedy)
+    # `rc[:].executor` of ipyparallel runs everything on every engine.
+    several = not isinstance(given, Mapping)
+    answer = worker.read(given[0] if several else given)
+    if answer.record is None or not several:
+        return answer
+    said = "The executor ran each candidate on every engine; the first one's is kept."
+    return replace(answer, record=replace(answer.record, notes=(*answer.record.notes, said)))
 
 
 def _error(answer: Answer, left_out: Mapping[str, str]) -> Exception:
