@@ -21,7 +21,6 @@ from benchmarks.stored_row import ModelRow
 from benchmarks.zoo import MODELS
 from benchmarks.zoo.form import Form
 from benchmarks.zoo.model import mapped
-from dynamo_ext.analysis.machine_limit import limit
 from dynamo_ext.backends import disk_cache, registry
 from dynamo_ext.records.comparison import BUSY_CORES
 from dynamo_ext.widgets.comparison.limits import share_of_products
@@ -140,9 +139,9 @@ def measured(name: str, given: argparse.Namespace) -> Row:
         ).record
     eager, work = record.candidates[0].timing, record.work
     limits = {
-        precision: found.seconds
+        precision: found[0]
         for precision, _ in machine.products
-        if work is not None and (found := limit(work, machine, precision)) is not None
+        if work is not None and (found := machine.limit(work, precision)) is not None
     }
     cases = [_case(row, record, limits) for row in record.candidates[1:]]
     if model is not generation.MODEL:

@@ -1,7 +1,8 @@
-"""What this machine does is measured, and known until the process ends."""
+"""What this machine does is measured, and known until the process ends; the limit by hand."""
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,17 @@ import torch
 
 from dynamo_ext.measure import machine_limits
 from dynamo_ext.measure.machine_limits import measure_machine, measured
+from dynamo_ext.records.machine import MachineLimits, Work
 from dynamo_ext.timing import machine_load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+MACHINE = MachineLimits(
+    "Some CPU", 2, "2", (("float32", 100.0), ("bf16", 300.0)), ((100, 50.0), (1000, 10.0))
+)
+"""A machine of 100 operations and 10 bytes a second."""
 
 
 @pytest.fixture(autouse=True)
@@ -64,3 +72,32 @@ def test_one_slow_reading_does_not_make_the_matrices_small(monkeypatch: pytest.M
     monkeypatch.setattr(machine_limits.clock, "seconds_per_call", lambda *_: next(readings))
     assert machine_limits._products([make], torch.device("cpu")) > 0
     assert sides[-1] == machine_limits._SIDES["cpu"]
+
+
+def test_the_slower_of_the_two_binds() -> None:
+    assert MACHINE.limit(Work(1000, 10)) == (10.0, "products")
+    assert MACHINE.limit(Work(10, 1000)) == (100.0, "memory")
+
+
+def test_few_bytes_stay_in_a_cache_and_more_than_any_do_not() -> None:
+    assert MACHINE.limit(Work(0, 100)) == (2.0, "memory")
+    assert MACHINE.limit(Work(0, 5000)) == (500.0, "memory")
+
+
+def test_a_lower_precision_has_its_own_rate_and_half_the_bytes() -> None:
+    assert MACHINE.limit(Work(900, 10), "bf16") == (3.0, "products")
+    assert MACHINE.limit(Work(0, 1000), "bf16") == (50.0, "memory")
+
+
+def test_int8_narrows_weights_alone() -> None:
+    machine = dataclasses.replace(MACHINE, products=(("float32", 100.0), ("int8", 400.0)))
+    assert machine.limit(Work(0, 1000, weights=800), "int8") == (40.0, "memory")
+
+
+def test_code_in_bfloat16_has_bfloat16s_limit() -> None:
+    assert MACHINE.limit(Work(1500, 10, "bf16")) == (5.0, "products")
+
+
+@pytest.mark.parametrize(("work", "precision"), [(Work(1, 1), "int8"), (Work(0, 0), "")])
+def test_without_kernels_or_work_there_is_none(work: Work, precision: str) -> None:
+    assert MACHINE.limit(work, precision) is None

@@ -1,6 +1,5 @@
 """How near the candidates are to what the machine can do."""
 
-from dynamo_ext.analysis import machine_limit
 from dynamo_ext.formatting import percent, printable, seconds
 from dynamo_ext.records.common import FULL
 from dynamo_ext.records.comparison import CandidateResult, Comparison
@@ -27,9 +26,9 @@ def sentence(record: Comparison) -> str:
     least = _limit(record, nearest) if nearest else None
     if nearest is None or least is None or (share := share_of_limit(record, nearest)) is None:
         return f"{asked}."
-    precision = machine_limit.computed_in(work, _ran_in(record, nearest))
+    precision, (fewest, bound) = work.computed_in(_ran_in(record, nearest)), least
     reaches = f"{printable(nearest.name)} reaches {percent(share)} of the limit of this machine"
-    return f"{asked}: {reaches} in {precision} ({seconds(least.seconds)}, bound by {least.bound})."
+    return f"{asked}: {reaches} in {precision} ({seconds(fewest)}, bound by {bound})."
 
 
 def share_of_products(record: Comparison, candidate: CandidateResult) -> float | None:
@@ -49,13 +48,13 @@ def share_of_limit(record: Comparison, candidate: CandidateResult) -> float | No
 
     What ran in eager did not run in the precision of its name.
     """
-    least = (
-        _limit(record, candidate) if candidate.timing and candidate.outcome == "measured" else None
-    )
-    return least.seconds / candidate.timing.median if candidate.timing and least else None
+    if candidate.timing is None or candidate.outcome != "measured":
+        return None
+    least = _limit(record, candidate)
+    return least[0] / candidate.timing.median if least else None
 
 
-def _limit(record: Comparison, candidate: CandidateResult) -> machine_limit.Limit | None:
+def _limit(record: Comparison, candidate: CandidateResult) -> tuple[float, str] | None:
     if record.work is None or record.machine is None:
         return None
-    return machine_limit.limit(record.work, record.machine, _ran_in(record, candidate))
+    return record.machine.limit(record.work, _ran_in(record, candidate))
