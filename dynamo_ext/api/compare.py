@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -212,8 +211,8 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     from dynamo_ext.backends.options import mapping_of
     from dynamo_ext.capture import targets
     from dynamo_ext.measure.candidates import Candidate, candidates_of
-    from dynamo_ext.measure.compare import compare_workload
     from dynamo_ext.measure.progress import reporting_to
+    from dynamo_ext.measure.remote.compare import compare_anywhere
     from dynamo_ext.measure.settings import OPTIONS, Settings
     from dynamo_ext.measure.workload import FunctionWorkload
     from dynamo_ext.numerics.accuracy_bound import AccuracyBound
@@ -229,23 +228,15 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     if metric is not None and not accuracy:
         message = "metric needs a bound."
         raise OptionError(message, "Add accuracy, as in accuracy='metric>=0.95'.")
-    bound, inputs = settings.bound, settings.check_on
-    listed = candidates_of(backends, options, baseline=baseline, bound=bound, inputs=inputs)
+    listed = candidates_of(backends, options, settings)
     if callables and (isolate or executor is not None or settings.dtype):
         message = "Your own callables run in this process, in their own precision."
         raise OptionError(message, "Leave out isolate, executor and dtype, or the callables.")
-    measured: Callable[[], Comparison]
     workload = FunctionWorkload(target, args, kwargs, train=train)
-    if isolate or executor is not None:
-        from dynamo_ext.measure.remote.compare import compare_apart
-
-        measured = partial(compare_apart, workload, listed, settings, executor)
-    else:
-        for name, function in (callables or {}).items():
-            if name in {baseline, *(each.name for each in listed)}:
-                message = f"{name} is listed twice."
-                raise OptionError(message, "Give the callable another name.")
-            listed.append(Candidate(name, "", None, call=workload.instead(function)))
-        measured = partial(compare_workload, workload, listed, settings)
+    for name, function in (callables or {}).items():
+        if name in {baseline, *(each.name for each in listed)}:
+            message = f"{name} is listed twice."
+            raise OptionError(message, "Give the callable another name.")
+        listed.append(Candidate(name, "", None, call=workload.instead(function)))
     with Waiting("Comparing", 0.0) as waiting, reporting_to(waiting.show):
-        return ComparisonResult(measured())
+        return ComparisonResult(compare_anywhere(workload, listed, settings, executor))

@@ -20,6 +20,7 @@ from dynamo_ext.errors import OptionError
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.measure.candidate_run import one_line
 from dynamo_ext.measure.candidates import Candidate
+from dynamo_ext.measure.compare import compare_workload
 from dynamo_ext.measure.per_graph import fastest
 from dynamo_ext.measure.progress import Board, announce
 from dynamo_ext.measure.remote import worker
@@ -31,14 +32,15 @@ from dynamo_ext.measure.workload import NOT_SENT, Workload
 from dynamo_ext.records.comparison import CandidateResult, Comparison, GraphComparison, Outcome
 
 
-def compare_apart(
+def compare_anywhere(
     workload: Workload,
     candidates: list[Candidate],
     settings: Settings,
     executor: Executor | None = None,
 ) -> Comparison:
-    """Measure each candidate in another process; what happens to that one is its row.
+    """Measure in this process, or, with an executor or ``isolate``, each candidate in another one.
 
+    What happens to that process is its candidate's row.
     One candidate may take ``first_run`` and ``budget`` seconds, and is stopped then. Without
     an executor, processes of our own run them, one at a time. An executor gets one call for each
     candidate, of a function of this package on bytes; a candidate that hangs there is given up and
@@ -47,6 +49,8 @@ def compare_apart(
     Raises ``OptionError`` where an argument cannot be sent, or a value that the cell cannot do
     without; and what the code itself raises when it runs plainly, in whichever process.
     """
+    if executor is None and not settings.isolate:
+        return compare_workload(workload, candidates, settings)
     # Each of them is measured beside the baseline.
     announce(settings.announcement(settings.seconds(2 * len(candidates)) * settings.stages))
     return _Apart(workload, candidates, settings).run(executor)

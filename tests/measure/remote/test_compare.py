@@ -22,7 +22,7 @@ from dynamo_ext.errors import OptionError
 from dynamo_ext.measure.candidates import candidates_of
 from dynamo_ext.measure.progress import reporting_to
 from dynamo_ext.measure.remote import serialization, worker
-from dynamo_ext.measure.remote.compare import compare_apart
+from dynamo_ext.measure.remote.compare import compare_anywhere
 from dynamo_ext.measure.remote.isolated_process import death
 from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.workload import FunctionWorkload
@@ -187,7 +187,7 @@ def test_an_argument_that_cannot_be_sent_is_named():
 
 
 def test_an_interrupt_keeps_what_was_measured_and_leaves_no_process():
-    settings = Settings(rounds=ROUNDS)
+    settings = Settings(rounds=ROUNDS, isolate=True)
     task = FunctionWorkload(model(), (torch.ones(4, 8),))
 
     def interrupt(step):
@@ -196,7 +196,7 @@ def test_an_interrupt_keeps_what_was_measured_and_leaves_no_process():
 
     listed = candidates_of([fine, hanging, slow])
     with interruptible(), reporting_to(interrupt):
-        record = compare_apart(task, listed, settings)
+        record = compare_anywhere(task, listed, settings)
     assert [each.outcome for each in record.candidates] == ["measured"] * 2 + ["unmeasured"] * 2
     assert (record.partial, record.interrupted) == (True, True)
     assert workers() == []
