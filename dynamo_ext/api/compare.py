@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -211,9 +210,9 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     given = locals()
     from dynamo_ext.backends.options import mapping_of
     from dynamo_ext.capture import targets
-    from dynamo_ext.measure.candidates import candidates_of, of_callables
-    from dynamo_ext.measure.compare import compare_workload
+    from dynamo_ext.measure.candidates import Candidate, candidates_of
     from dynamo_ext.measure.progress import reporting_to
+    from dynamo_ext.measure.remote.compare import compare_anywhere
     from dynamo_ext.measure.settings import OPTIONS, Settings
     from dynamo_ext.measure.workload import FunctionWorkload
     from dynamo_ext.numerics.accuracy_bound import AccuracyBound
@@ -229,22 +228,15 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     if metric is not None and not accuracy:
         message = "metric needs a bound."
         raise OptionError(message, "Add accuracy, as in accuracy='metric>=0.95'.")
-    bound, inputs = settings.bound, settings.check_on
-    listed = candidates_of(backends, options, baseline=baseline, bound=bound, inputs=inputs)
+    listed = candidates_of(backends, options, settings)
     if callables and (isolate or executor is not None or settings.dtype):
         message = "Your own callables run in this process, in their own precision."
         raise OptionError(message, "Leave out isolate, executor and dtype, or the callables.")
-    measured: Callable[[], Comparison]
-    if isolate or executor is not None:
-        from dynamo_ext.measure.remote.compare import compare_apart
-        from dynamo_ext.measure.remote.tasks import FunctionTask
-
-        task = FunctionTask(target, tuple(args), dict(kwargs or {}))
-        measured = partial(compare_apart, task, listed, settings, executor)
-    else:
-        workload = FunctionWorkload(target, args, kwargs, train=train)
-        calls = {name: workload.instead(function) for name, function in (callables or {}).items()}
-        listed += of_callables(calls, [baseline, *(each.name for each in listed)])
-        measured = partial(compare_workload, workload, listed, settings)
+    workload = FunctionWorkload(target, args, kwargs, train=train)
+    for name, function in (callables or {}).items():
+        if name in {baseline, *(each.name for each in listed)}:
+            message = f"{name} is listed twice."
+            raise OptionError(message, "Give the callable another name.")
+        listed.append(Candidate(name, "", None, call=workload.instead(function)))
     with Waiting("Comparing", 0.0) as waiting, reporting_to(waiting.show):
-        return ComparisonResult(measured())
+        return ComparisonResult(compare_anywhere(workload, listed, settings, executor))

@@ -153,6 +153,7 @@ class Rehearsal:
         """Check, or note what it lacks; no longer ``due`` where that holds for later runs."""
         try:
             workload = self._workload()
+            workload.begin()
             with contextlib.ExitStack() as left:
                 # The compiled code stays, other than at a workload's own end.
                 left.callback(Workload.close, workload)

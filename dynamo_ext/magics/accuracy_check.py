@@ -1,5 +1,6 @@
 """``--accuracy``, ``--metric`` and ``--check-on``: what they name, and the check before a run."""
 
+import argparse
 import types
 import weakref
 from collections.abc import Callable
@@ -18,7 +19,6 @@ from dynamo_ext.capture.code.tensor_reachability import names_read
 from dynamo_ext.capture.listen.graph_recorder import forget_recorded
 from dynamo_ext.capture.listen.tracer import Tracer
 from dynamo_ext.errors import OptionError
-from dynamo_ext.magics.arguments import CellArguments
 from dynamo_ext.magics.hidden_displays import nothing_displayed
 from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.workload import CellWorkload
@@ -59,7 +59,7 @@ def check_before(  # noqa: PLR0913, PLR0917 - a cell, and what it runs under
     namespace: dict[str, Any],
     names: HiddenNames,
     tracer: Tracer,
-    arguments: CellArguments,
+    arguments: argparse.Namespace,
     traced: Callable[[Any], Tracer],
 ) -> Rehearsal | None:
     """The check of a cell under ``auto`` with a bound: that of its last run where it is the same.

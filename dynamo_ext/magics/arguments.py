@@ -4,7 +4,6 @@ import argparse
 import keyword
 import math
 from collections.abc import Collection
-from dataclasses import dataclass, fields
 from typing import Any
 
 from IPython.core.magic_arguments import argument
@@ -13,7 +12,6 @@ from dynamo_ext.backends.options import resolve
 from dynamo_ext.errors import OptionError
 from dynamo_ext.formatting import article
 from dynamo_ext.records.common import OptionSpec
-from dynamo_ext.records.report import Mode
 
 _SAVE = "import dynamo_ext, and dynamo_ext.last_report().save('report.html') writes a page"
 
@@ -33,28 +31,11 @@ COMMANDS: dict[str, tuple[int, float, str]] = {
 """The fewest and the most words that may follow a command, and how it is written."""
 
 
-@dataclass(frozen=True)
-class CellArguments:
-    """A parsed ``%%dynamo`` line; ``backend`` is ``None`` where the default is meant."""
+def cell_arguments(parsed: argparse.Namespace) -> argparse.Namespace:
+    """The arguments of a ``%%dynamo`` line; ``backend`` is ``None`` where the default is meant.
 
-    mode: Mode = "optimize"
-    backend: str | None = None
-    dynamic: bool | None = None
-    fullgraph: bool = False
-    output: str | None = None
-    quiet: bool = False
-    strict: bool = False
-    options: tuple[tuple[str, str], ...] = ()
-    profile: bool = False
-    accuracy: str | None = None
-    metric: str | None = None
-    check_on: tuple[str, str] | None = None
-    first_run: float | None = None
-    capture: str = ""
-
-
-def cell_arguments(parsed: argparse.Namespace) -> CellArguments:
-    """Raise ``OptionError`` for flags that contradict each other, or lack another one."""
+    Raises ``OptionError`` for flags that contradict each other, or lack another one.
+    """
     if parsed.dynamic and parsed.static:
         msg = "--dynamic and --static contradict each other."
         raise OptionError(msg, "Give one of them, or none for torch's own choice.")
@@ -62,15 +43,12 @@ def cell_arguments(parsed: argparse.Namespace) -> CellArguments:
         msg = "--fullgraph does not go with run, which never compiles: it cannot promise one graph."
         raise OptionError(msg, "Leave one of them out.")
     refuse_without_bound(parsed)
-    found = vars(parsed)
-    own = ((name, found[name]) for name in ("precision", "accuracy") if found[name])
-    asked = found | {
-        "mode": parsed.mode or "optimize",
-        "dynamic": True if parsed.dynamic else False if parsed.static else None,
-        "options": (*(parsed.opt or ()), *own),
-        "first_run": seconds("%%dynamo", found["first_run"]) if found["first_run"] else None,
-    }
-    return CellArguments(**{field.name: asked[field.name] for field in fields(CellArguments)})
+    own = {name: getattr(parsed, name) for name in ("precision", "accuracy")}
+    parsed.mode = parsed.mode or "optimize"
+    parsed.dynamic = True if parsed.dynamic else False if parsed.static else None
+    parsed.options = dict(parsed.opt or ()) | {name: text for name, text in own.items() if text}
+    parsed.first_run = seconds("%%dynamo", parsed.first_run) if parsed.first_run else None
+    return parsed
 
 
 def refuse_without_bound(parsed: argparse.Namespace) -> None:

@@ -15,7 +15,7 @@ from dynamo_ext.magics.cell_source import CellText
 from dynamo_ext.magics.hidden_displays import nothing_displayed
 from dynamo_ext.magics.resolve_backend import executor_of
 from dynamo_ext.measure.candidates import candidates_of
-from dynamo_ext.measure.compare import compare_workload
+from dynamo_ext.measure.remote.compare import compare_anywhere
 from dynamo_ext.measure.settings import OPTIONS, Settings
 from dynamo_ext.measure.workload import CellWorkload
 from dynamo_ext.records.common import CodeBlock
@@ -37,26 +37,15 @@ def compare_cell(
     bound = bound_of(namespace, arguments.accuracy, arguments.metric)
     inputs = other_inputs(namespace, arguments.check_on, program)
     settings = Settings.of(bound, inputs, **asked)
-    candidates = candidates_of(
-        _rows(namespace, arguments.backends or registry.racing_here()),
-        arguments.opt,
-        baseline=settings.baseline,
-        bound=bound,
-        inputs=inputs,
-    )
+    rows = _rows(namespace, arguments.backends or registry.racing_here())
+    candidates = candidates_of(rows, arguments.opt, settings)
     title = f"Cell In[{text.number}]"
-    cell = CodeBlock(title, program.filename, 1, text.source)
-    executor = executor_of(arguments.executor, namespace) if arguments.executor else None
-    if settings.isolate or executor is not None:
-        from dynamo_ext.measure.remote.compare import compare_apart
-        from dynamo_ext.measure.remote.tasks import CellTask
-
-        task = CellTask.of(program, namespace, title, cell)
-        return ComparisonResult(compare_apart(task, candidates, settings, executor))
     workload = CellWorkload(
         program, namespace, names, title=title, train=settings.train, silence=nothing_displayed
     )
-    return ComparisonResult(compare_workload(workload, candidates, settings, cell=cell))
+    workload.cell = CodeBlock(title, program.filename, 1, text.source)
+    executor = executor_of(arguments.executor, namespace) if arguments.executor else None
+    return ComparisonResult(compare_anywhere(workload, candidates, settings, executor))
 
 
 def _rows(namespace: dict[str, Any], names: list[str]) -> dict[str, Any]:

@@ -195,7 +195,10 @@ class DynamoMagics(Magics):
         elif name == "explain":
             with self._waiting("Explaining") as waiting:
                 expression = line.strip().removeprefix(name).strip()
-                self.workbench.explain_command(expression, waiting)
+                asked = cell_arguments(parse(self.dynamo.parser, "-b eager --profile"))
+                asked.mode = name
+                # The report is what was asked for, not the value.
+                self.workbench.run_cell(name, expression, asked, waiting, silent=True)
         elif name == "cache":
             from dynamo_ext.api.cache import cache
 

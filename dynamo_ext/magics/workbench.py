@@ -33,7 +33,7 @@ from dynamo_ext.errors import (
     UnknownBackendError,
 )
 from dynamo_ext.magics.argument_errors import refuse
-from dynamo_ext.magics.arguments import CellArguments, check_output_name, seconds
+from dynamo_ext.magics.arguments import check_output_name, seconds
 from dynamo_ext.magics.cell_errors import show_as, show_error, show_syntax_error
 from dynamo_ext.magics.cell_source import CellText, cell_names, read_cell, runs_silently
 from dynamo_ext.magics.plain_runs import PlainRuns
@@ -73,7 +73,7 @@ class Workbench:
         self,
         line: str,
         body: str,
-        arguments: CellArguments,
+        arguments: argparse.Namespace,
         waiting: Waiting,
         *,
         silent: bool = False,
@@ -172,12 +172,11 @@ class Workbench:
             transform=self._shell.transform_ast,
         )
 
-    def _tracer(self, arguments: CellArguments, state: CellState) -> Tracer:
-        options = dict(arguments.options)
+    def _tracer(self, arguments: argparse.Namespace, state: CellState) -> Tracer:
         if arguments.mode == "run" and arguments.backend is None:
             return tracing.reusing(state.last_compiler or session.last_compiler())
         backend = arguments.backend or self.default or torchs_default()
-        compiler = choose(backend, self._shell.user_ns, options, strict=arguments.strict)
+        compiler = choose(backend, self._shell.user_ns, arguments.options, strict=arguments.strict)
         name = getattr(compiler, "name", backend)
         if arguments.mode == "run":
             last = state.last_compiler
@@ -185,7 +184,7 @@ class Workbench:
             return tracing.reusing(last if same else recorded(compiler, name))
         return self._optimizing(compiler, arguments)
 
-    def _optimizing(self, compiler: Any, arguments: CellArguments) -> Tracer:
+    def _optimizing(self, compiler: Any, arguments: argparse.Namespace) -> Tracer:
         return tracing.optimizing(
             compiler,
             compiler.name,
@@ -196,7 +195,7 @@ class Workbench:
         )
 
     @staticmethod
-    def _seconds(arguments: CellArguments, tracer: Tracer) -> float:
+    def _seconds(arguments: argparse.Namespace, tracer: Tracer) -> float:
         """What may go into compiling; without end where the cell asks for all of it."""
         whole = arguments.fullgraph or arguments.mode == "explain"
         if arguments.first_run is not None or whole or arguments.accuracy or arguments.check_on:
@@ -205,7 +204,7 @@ class Workbench:
             return seconds(ENVIRONMENT, asked)
         return usual_seconds(tracer.compiler.name) if tracer.compiler else math.inf
 
-    def _check(self, arguments: CellArguments, state: CellState, tracer: Tracer) -> Any:
+    def _check(self, arguments: argparse.Namespace, state: CellState, tracer: Tracer) -> Any:
         """What ``--accuracy`` and ``--check-on`` do before the cell runs, if anything."""
         wanted = arguments.accuracy or arguments.check_on
         if not wanted or arguments.mode == "run":
@@ -296,12 +295,6 @@ class Workbench:
 
         display(side_by_side(*self._past.pair(words)))
 
-    def explain_command(self, expression: str, waiting: Waiting) -> None:
-        """``%dynamo explain EXPR``: capture it, run it eagerly, time its operations, report."""
-        arguments = CellArguments("explain", "eager", profile=True)
-        # The report is what was asked for, not the value.
-        self.run_cell("explain", expression, arguments, waiting, silent=True)
-
     def reset_command(self) -> None:
         """``%dynamo reset``."""
         self._forget_compiled()
@@ -349,10 +342,10 @@ class Workbench:
         torch.compiler.reset()
 
 
-def _decides(arguments: CellArguments) -> bool:
+def _decides(arguments: argparse.Namespace) -> bool:
     """Whether turns of loops that are not faster captured may stay Python."""
     shows = arguments.fullgraph or arguments.profile or arguments.capture == "all"
-    asked = dict(arguments.options).get("random") == "torch"
+    asked = arguments.options.get("random") == "torch"
     alike = not torch.are_deterministic_algorithms_enabled()
     return arguments.mode == "optimize" and alike and not (shows or asked)
 

@@ -10,6 +10,7 @@ from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.options import resolve
 from dynamo_ext.backends.precision import of
 from dynamo_ext.errors import OptionError
+from dynamo_ext.measure.settings import Settings
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.common import FULL, Availability
 
@@ -17,6 +18,7 @@ Backends = str | Sequence[str | Callable[..., Any]] | Mapping[str, str | Callabl
 
 
 HERE = Availability(available=True)
+_USUAL = Settings()
 
 
 @dataclass(frozen=True)
@@ -42,10 +44,7 @@ class Candidate:
 def candidates_of(
     backends: Backends,
     options: Mapping[str, Any] | None = None,
-    *,
-    baseline: str = "eager",
-    bound: AccuracyBound | None = None,
-    inputs: Sequence[Any] = (),
+    settings: Settings = _USUAL,
 ) -> list[Candidate]:
     """Settle names, options and availability, before anything runs.
 
@@ -53,8 +52,8 @@ def candidates_of(
     (``openvino:bf16``) or options (``inductor[mode=max-autotune]``), functions ``(GraphModule,
     example_inputs) -> callable``, or a mapping from row names to either. An option ``threads`` is
     for every backend that has it, ``tvm.trials`` for one row. The baseline ``eager`` is the code as
-    it is, without Dynamo. ``bound`` is for lower precisions, and for ``auto``; other ``inputs`` are
-    for that, and for int8. Raises ``UnknownBackendError`` or ``OptionError`` where a name or an
+    it is, without Dynamo. A bound is for lower precisions, and for ``auto``; other inputs are for
+    that, and for int8. Raises ``UnknownBackendError`` or ``OptionError`` where a name or an
     option is unknown, a name is listed twice, nothing is listed, the baseline is not, or other
     inputs are for nothing.
     """
@@ -63,14 +62,17 @@ def candidates_of(
         raise OptionError(message, "Give one or more names, as in inductor,onnxrt.")
     given = dict(options or {})
     taken: set[str] = set()
-    found = [_candidate(name, backend, given, taken, bound) for name, backend in rows.items()]
+    found = [
+        _candidate(name, backend, given, taken, settings.bound) for name, backend in rows.items()
+    ]
     if unknown := ", ".join(sorted(given.keys() - taken)):
         message = f"No backend of this comparison has an option {unknown}."
         raise OptionError(message, "%dynamo backends NAME lists a backend's options.")
+    baseline = settings.baseline
     if baseline not in {"eager", *rows}:
         message = f"The baseline {baseline} is not one of the backends."
         raise OptionError(message, f"Use eager or one of {', '.join(rows)}.")
-    if inputs and all(each.bound is None and each.precision != "int8" for each in found):
+    if settings.check_on and all(each.bound is None and each.precision != "int8" for each in found):
         message = "Other inputs calibrate int8, or have a bound of accuracy checked on them."
         remedy = "Add --accuracy (in Python accuracy=), or a backend with :int8."
         raise OptionError(message, remedy)
@@ -79,20 +81,6 @@ def candidates_of(
         replace(each, name="eager under Dynamo") if each.name == baseline == "eager" else each
         for each in found
     ]
-
-
-def of_callables(
-    calls: Mapping[str, Callable[[], object]], names: Sequence[str]
-) -> list[Candidate]:
-    """Functions of the user's own, one call of each by the name of its row, as candidates.
-
-    Raises ``OptionError`` where a name is one of ``names``, the names of other rows.
-    """
-    for name in calls:
-        if name in names:
-            message = f"{name} is listed twice."
-            raise OptionError(message, "Give the callable another name.")
-    return [Candidate(name, "", None, call=call) for name, call in calls.items()]
 
 
 def names_in(text: str) -> list[str]:

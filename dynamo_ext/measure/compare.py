@@ -12,14 +12,13 @@ from dynamo_ext.errors import LastingEffectError, OptionError
 from dynamo_ext.interruptions import suppressed
 from dynamo_ext.measure import accuracy, memory, per_graph
 from dynamo_ext.measure.candidate_run import CompiledCandidate, one_line
-from dynamo_ext.measure.candidates import Candidate, of_callables
+from dynamo_ext.measure.candidates import Candidate
 from dynamo_ext.measure.machine_limits import measured
 from dynamo_ext.measure.progress import Board, announce
 from dynamo_ext.measure.result_check import ResultCheck, held_in
 from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.state.side_effects import WORKERS, effects
 from dynamo_ext.measure.workload import Workload
-from dynamo_ext.records.common import CodeBlock
 from dynamo_ext.records.comparison import FEWEST_ROUNDS, Comparison, GraphComparison, Mix
 from dynamo_ext.records.machine import Work
 from dynamo_ext.timing import first_run
@@ -60,7 +59,6 @@ def compare_workload(
     candidates: list[Candidate],
     settings: Settings,
     *,
-    cell: CodeBlock | None = None,
     clock: Callable[[], float] | None = None,
 ) -> Comparison:
     """Measure candidates on a workload; see ``Comparison`` for what comes of it.
@@ -76,9 +74,10 @@ def compare_workload(
     taken back and is not allowed to; ``Exception`` what the code itself raises when it runs
     plainly.
     """
+    workload.begin()
     # What ran before may have a backward pass to come.
     with dispatch.versions_kept(workload.snapshot.tensors):
-        return _Comparing(workload, candidates, settings).run(cell, clock)
+        return _Comparing(workload, candidates, settings).run(clock)
 
 
 class _Comparing:
@@ -89,7 +88,7 @@ class _Comparing:
         self._settings = settings
         self._compiled = [CompiledCandidate(candidate) for candidate in listed]
         base = next((c for c in self._compiled if c.candidate.name == settings.baseline), None)
-        [plain] = of_callables({settings.baseline: workload.eager_call()}, [])
+        plain = Candidate(settings.baseline, "", None, call=workload.eager_call())
         self._base = base or CompiledCandidate(plain, plain.call)
         self._rows = self._compiled if base else [self._base, *self._compiled]
         self._board = Board("", [each.candidate.name for each in self._rows])
@@ -105,7 +104,7 @@ class _Comparing:
         self._short = False
         self._alone = False
 
-    def run(self, cell: CodeBlock | None, clock: Callable[[], float] | None) -> Comparison:
+    def run(self, clock: Callable[[], float] | None) -> Comparison:
         workload, settings = self._workload, self._settings
         self._given, self._clock = clock, clock or time.perf_counter
         self._started = self._clock()
@@ -130,7 +129,7 @@ class _Comparing:
                     interrupted = True
         finally:
             workload.close()
-        record = self._record(cell, interrupted=interrupted)
+        record = self._record(interrupted=interrupted)
         for each in self._rows:
             each.release()
         return record
@@ -300,14 +299,14 @@ class _Comparing:
                     each.peak_bytes = memory.peak_of(each.timed.call, gpu)
         workload.restore(thorough=True)
 
-    def _record(self, cell: CodeBlock | None, *, interrupted: bool) -> Comparison:
+    def _record(self, *, interrupted: bool) -> Comparison:
         settings, base = self._settings, self._base.timed
         device = _cuda_device(self._workload.snapshot.tensors)
         return Comparison(
             title=self._workload.title,
             baseline=settings.baseline,
             candidates=tuple(each.row(base) for each in self._rows),
-            cell=cell,
+            cell=self._workload.cell,
             graphs=self._graphs,
             mix=self._mix,
             rounds=len(base.samples) if base else 0,

@@ -87,18 +87,12 @@ def _products(ways: Sequence[Way], device: torch.device) -> float:
     return max(rates, default=0.0)
 
 
-def _product(dtype: torch.dtype) -> Way:
+def _product(prepared: Callable[[torch.Tensor], torch.Tensor]) -> Way:
     def make(side: int, device: torch.device) -> Callable[[], object]:
-        left, right = (torch.randn(side, side, device=device).to(dtype) for _ in range(2))
+        left, right = (prepared(torch.randn(side, side, device=device)) for _ in range(2))
         return lambda: torch.nn.functional.linear(left, right)
 
     return make
-
-
-def _packed(side: int, device: torch.device) -> Callable[[], object]:
-    """A product in float32 by oneDNN, which uses AVX-512 where MKL, called by eager, does not."""
-    left, right = (torch.randn(side, side, device=device).to_mkldnn() for _ in range(2))
-    return lambda: torch.nn.functional.linear(left, right)
 
 
 def _quantised(side: int, device: torch.device) -> Callable[[], object]:
@@ -113,8 +107,9 @@ def _quantised(side: int, device: torch.device) -> Callable[[], object]:
 
 
 _PRODUCTS: dict[str, Sequence[Way]] = {
-    FULL: (_product(torch.float32), _packed),
-    "bf16": (_product(torch.bfloat16),),
-    "fp16": (_product(torch.float16),),
+    # OneDNN uses AVX-512 where MKL, called by eager, does not.
+    FULL: (_product(torch.Tensor.float), _product(torch.Tensor.to_mkldnn)),
+    "bf16": (_product(torch.Tensor.bfloat16),),
+    "fp16": (_product(torch.Tensor.half),),
     "int8": (_quantised,),
 }

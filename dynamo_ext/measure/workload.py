@@ -1,12 +1,15 @@
 """What is measured: a function or a module with its arguments, or a cell in its namespace.
 
 A workload can run plainly or under Dynamo, says what came of it, and puts everything that it
-changed back.
+changed back. It can also be sent to another process, and run there.
 """
 
+import builtins
 import contextlib
+import dis
 import functools
 import io
+import itertools
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,12 +23,27 @@ from dynamo_ext.capture.cells.block_runner import Stepper
 from dynamo_ext.capture.cells.program import CellProgram
 from dynamo_ext.capture.cells.runner import run_plainly, run_traced
 from dynamo_ext.capture.code.dynamo_globals import HiddenNames
+from dynamo_ext.capture.code.function_code import codes_within
 from dynamo_ext.capture.code.tensor_reachability import names_read
 from dynamo_ext.capture.listen.tracer import Tracer
 from dynamo_ext.capture.torch_private import code_cache, regions, wrapping
+from dynamo_ext.errors import OptionError
 from dynamo_ext.measure import accuracy
 from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.measure.state.snapshot import Snapshot
+from dynamo_ext.records.common import CodeBlock
+
+NOT_SENT = (
+    "Compare it in this process (without isolate or an executor), or create it inside the "
+    "compared code."
+)
+"""The remedy where something cannot be sent to another process."""
+
+_NEEDS = frozenset(
+    {"LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS", "DELETE_NAME", "DELETE_GLOBAL"}
+)
+_READS_ALL = frozenset({"eval", "exec", "globals", "locals", "vars", "dir"})
+_SHELL = frozenset({"In", "Out", "exit", "quit", "open", "get_ipython"})
 
 
 class Workload(ABC):
@@ -33,18 +51,36 @@ class Workload(ABC):
 
     ``roots`` are what the code can reach, by name. A ``repeatable`` one may run several times
     without being put back in between. ``names`` is where Dynamo's own names wait while nothing
-    compiled runs.
+    compiled runs. Where it is sent to another process, functions of ``namespace`` go by value, and
+    ``left_out`` are the names that cannot be sent, with the reason.
     """
 
+    surroundings: Surroundings
+    snapshot: Snapshot
     names: HiddenNames | None = None
+    cell: CodeBlock | None = None
 
-    def __init__(self, title: str, roots: dict[str, Any], *, train: bool) -> None:
+    def __init__(
+        self, title: str, roots: dict[str, Any], namespace: dict[str, Any], *, train: bool
+    ) -> None:
         self.title = title
         self.roots = roots
+        self.namespace = namespace
         self._train = train
-        self.surroundings = Surroundings()
-        self.snapshot = Snapshot(roots)
         self.repeatable = False
+        self.left_out: dict[str, str] = {}
+
+    def begin(self) -> None:
+        """Note what each run is to start from."""
+        self.surroundings = Surroundings()
+        self.snapshot = Snapshot(self.roots)
+
+    @abstractmethod
+    def leave_out(self, why_not: Callable[[Any], str]) -> None:
+        """Do without what cannot be sent; raises ``OptionError`` where that cannot be done without.
+
+        ``why_not`` says why a value cannot be sent, or nothing.
+        """
 
     @abstractmethod
     def eager_call(self) -> Callable[[], object]:
@@ -126,7 +162,21 @@ class FunctionWorkload(Workload):
         self._kwargs = dict(kwargs or {})
         self._value: Any = None
         roots = {"target": target, "args": self._args, "kwargs": self._kwargs}
-        super().__init__(title_of(target), roots, train=train)
+        title = str(getattr(target, "__qualname__", type(target).__name__))
+        super().__init__(title, roots, vars(sys.modules["__main__"]), train=train)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "namespace": {}}
+
+    def leave_out(self, why_not: Callable[[Any], str]) -> None:
+        """Raise ``OptionError``, which names what cannot be sent: the code needs all of it."""
+        parts = {"The code": self._target}
+        parts |= {f"args[{index}]": value for index, value in enumerate(self._args)}
+        parts |= {f"The argument {name}": value for name, value in self._kwargs.items()}
+        for name, value in parts.items():
+            if reason := why_not(value):
+                message = f"{name} cannot be sent to another process ({reason})."
+                raise OptionError(message, NOT_SENT)
 
     def instead(self, function: Callable[..., Any]) -> Callable[[], object]:
         """Another function on the same arguments."""
@@ -174,6 +224,8 @@ class CellWorkload(Workload):
     cell runs in the user's namespace, since the functions it calls read it; after every run it
     holds what it held before, and nothing else. ``names`` are Dynamo's own names in it. ``silence``
     is the front end's way to swallow displays, beside what goes to stdout and stderr.
+
+    It is sent as its code, so that the shell's own transformations of it go along.
     """
 
     def __init__(  # noqa: PLR0913 - what one comparison needs, by keyword
@@ -187,22 +239,51 @@ class CellWorkload(Workload):
         silence: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext,
     ) -> None:
         self._program = program
-        self._namespace = namespace
         self.names: HiddenNames = names
         self._silence = silence
-        self._before = dict(namespace)
         self._stored = program.stored_names
         self._shown: Any = None
-        read = {name for code in program.statement_codes for name in names_read(code)}
-        self._read = sorted(read & namespace.keys())
-        roots = {name: namespace[name] for name in self._read}
-        super().__init__(title, roots, train=train)
+        super().__init__(title, {}, namespace, train=train)
+
+    def begin(self) -> None:
+        """Note what each run is to start from, the namespace among it."""
+        space = self.namespace
+        self._before = dict(space)
+        read = {name for code in self._program.statement_codes for name in names_read(code)}
+        self._read = sorted(read & space.keys())
+        self.roots = {name: space[name] for name in self._read}
+        super().begin()
+
+    @property
+    def parts(self) -> tuple[CellProgram, dict[str, Any], str, bool]:
+        """What is sent: the code, the values that it reads by their names, title and ``train``."""
+        return self._program, self._values, self.title, self._train
+
+    @functools.cached_property
+    def _values(self) -> dict[str, Any]:
+        """By name what the cell reads of its namespace; what functions read comes with them."""
+        space, read = self.namespace, set(_names_needed(self._program))
+        if read & _READS_ALL:
+            read |= {name for name in space if not name.startswith("_")} - _SHELL
+        values = {name: space[name] for name in sorted(read) if name in space}
+        # The shell gives cells names through the builtins: `display`.
+        for name in sorted(read - values.keys()):
+            value = getattr(builtins, name, None)
+            if getattr(value, "__module__", "builtins") not in {"builtins", "_io", "_sitebuiltins"}:
+                values[name] = value
+        return values
+
+    def leave_out(self, why_not: Callable[[Any], str]) -> None:
+        """Do without the values that cannot be sent."""
+        lost = {name: why for name, value in self._values.items() if (why := why_not(value))}
+        self.left_out |= lost
+        self._values = {n: value for n, value in self._values.items() if n not in lost}
 
     def eager_call(self) -> Callable[[], object]:
         """The cell as a plain cell."""
 
         def run() -> None:
-            run_plainly(self._program, self._namespace)
+            run_plainly(self._program, self.namespace)
             self._finish()
 
         return run
@@ -211,7 +292,7 @@ class CellWorkload(Workload):
         """The cell under Dynamo; without a ``region``, its compiled code serves the cell itself."""
 
         def run() -> None:
-            run_traced(self._program, Stepper(tracer, self._namespace, region), self.names)
+            run_traced(self._program, Stepper(tracer, self.namespace, region), self.names)
             self._finish()
 
         return run
@@ -222,7 +303,7 @@ class CellWorkload(Workload):
 
     def _named(self) -> dict[str, Any]:
         """What the cell assigned or displayed."""
-        space = self._namespace
+        space = self.namespace
         found = {name: space[name] for name in sorted(self._stored) if name in space}
         if self._shown is not None:
             found["Out"] = self._shown
@@ -231,7 +312,7 @@ class CellWorkload(Workload):
     def _exchange(self, given: Mapping[str, Any]) -> dict[str, Any]:
         former = {name: self._before[name] for name in given}
         self._before.update(given)
-        self._namespace.update(given)
+        self.namespace.update(given)
         return former
 
     def results(self) -> accuracy.Results:
@@ -241,7 +322,7 @@ class CellWorkload(Workload):
     def restore(self, *, thorough: bool = False) -> bool:
         """Put the namespace and what it reaches back; whether a second run would have noticed."""
         self._shown = None
-        space, before = self._namespace, self._before
+        space, before = self.namespace, self._before
         for name in [name for name in space if name not in before]:
             del space[name]
         noticed = False
@@ -265,9 +346,12 @@ class CellWorkload(Workload):
             code_cache.forget_code(code)
 
 
-def title_of(target: Callable[..., Any]) -> str:
-    """The function's name, or the module's class."""
-    return str(getattr(target, "__qualname__", type(target).__name__))
+def _names_needed(program: CellProgram) -> Iterator[str]:
+    """The names that a cell reads from its namespace or deletes there; attributes are none."""
+    for code in itertools.chain.from_iterable(map(codes_within, program.statement_codes)):
+        for step in dis.get_instructions(code):
+            if step.opname in _NEEDS:
+                yield str(step.argval)
 
 
 def backward_from(value: Any) -> None:

@@ -9,6 +9,7 @@ from dynamo_ext.backends.base import Backend
 from dynamo_ext.errors import OptionError, UnknownBackendError
 from dynamo_ext.measure.candidates import candidates_of
 from dynamo_ext.measure.remote.serialization import candidate_from, sent
+from dynamo_ext.measure.settings import Settings
 
 
 def mine(graph, inputs):
@@ -53,7 +54,7 @@ def test_a_compiler_is_made_anew_each_time():
 def test_eager_as_a_candidate_is_not_the_baseline():
     [found] = candidates_of("eager")
     assert found.name == "eager under Dynamo"
-    assert candidates_of("eager,onnxrt", baseline="onnxrt")[0].name == "eager"
+    assert candidates_of("eager,onnxrt", settings=Settings(baseline="onnxrt"))[0].name == "eager"
 
 
 def test_an_unavailable_backend_has_no_compiler():
@@ -78,7 +79,7 @@ def test_what_is_unknown_is_refused():
     with pytest.raises(OptionError, match="twice"):
         candidates_of("ts,ts")
     with pytest.raises(OptionError, match=r"baseline onnxrt .* Use eager or one of ts, aot_eager"):
-        candidates_of("ts,aot_eager", baseline="onnxrt")
+        candidates_of("ts,aot_eager", settings=Settings(baseline="onnxrt"))
 
 
 def test_a_precision_is_part_of_what_another_process_gets(monkeypatch):

@@ -727,7 +727,7 @@ def lowered(*inputs, **more):
     def same(x):
         return x * 1.0
 
-    found = candidates_of({"tenth": tenth}, bound=more.get("bound"))
+    found = candidates_of({"tenth": tenth}, settings=Settings(**more))
     listed = [replace(each, precision="bf16", bound=more.get("bound")) for each in found]
     workload = FunctionWorkload(same, (torch.ones(3, 2),))
     record = compare_workload(workload, listed, Settings(rounds=6, check_on=inputs, **more))

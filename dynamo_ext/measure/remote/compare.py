@@ -2,38 +2,45 @@
 
 The baseline is measured beside every candidate, so that a speedup compares two timings of one
 process on one machine. Here, candidates have their turns one after the other, each in a fresh
-process (``isolated_process``); an executor of the user's gets them all at once (``executor``).
+process (``isolated_process``); an executor of the user's, with other processes or other machines,
+gets them all at once.
 """
 
+import math
 import pickle
 import statistics
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Executor
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from dynamo_ext.capture import session
 from dynamo_ext.errors import OptionError
+from dynamo_ext.interruptions import pass_on
+from dynamo_ext.measure.candidate_run import one_line
 from dynamo_ext.measure.candidates import Candidate
+from dynamo_ext.measure.compare import compare_workload
 from dynamo_ext.measure.per_graph import fastest
 from dynamo_ext.measure.progress import Board, announce
-from dynamo_ext.measure.remote.executor import carry
+from dynamo_ext.measure.remote import worker
 from dynamo_ext.measure.remote.isolated_process import START_SECONDS, measure_alone
 from dynamo_ext.measure.remote.serialization import pack, sent, why_not
-from dynamo_ext.measure.remote.tasks import REMEDY, Task
 from dynamo_ext.measure.remote.worker import Answer
 from dynamo_ext.measure.settings import Settings
+from dynamo_ext.measure.workload import NOT_SENT, Workload
 from dynamo_ext.records.comparison import CandidateResult, Comparison, GraphComparison, Outcome
 
 
-def compare_apart(
-    task: Task,
+def compare_anywhere(
+    workload: Workload,
     candidates: list[Candidate],
     settings: Settings,
     executor: Executor | None = None,
 ) -> Comparison:
-    """Measure each candidate in another process; what happens to that one is its row.
+    """Measure in this process, or, with an executor or ``isolate``, each candidate in another one.
 
+    What happens to that process is its candidate's row.
     One candidate may take ``first_run`` and ``budget`` seconds, and is stopped then. Without
     an executor, processes of our own run them, one at a time. An executor gets one call for each
     candidate, of a function of this package on bytes; a candidate that hangs there is given up and
@@ -42,16 +49,18 @@ def compare_apart(
     Raises ``OptionError`` where an argument cannot be sent, or a value that the cell cannot do
     without; and what the code itself raises when it runs plainly, in whichever process.
     """
+    if executor is None and not settings.isolate:
+        return compare_workload(workload, candidates, settings)
     # Each of them is measured beside the baseline.
     announce(settings.announcement(settings.seconds(2 * len(candidates)) * settings.stages))
-    return _Apart(task, candidates, settings).run(executor)
+    return _Apart(workload, candidates, settings).run(executor)
 
 
 @dataclass
 class _Apart:
     """One such comparison under way."""
 
-    _task: Task
+    _workload: Workload
     _candidates: list[Candidate]
     _settings: Settings
     _answers: dict[str, Answer] = field(default_factory=dict)
@@ -72,7 +81,7 @@ class _Apart:
         raised = [each for each in self._answers.values() if each.trace]
         if raised and not self._any_record():
             # Where no process could run the code, that is not a candidate's failure.
-            raise _error(raised[0], self._task)
+            raise _error(raised[0], self._workload.left_out)
         return self._record(time.perf_counter() - started, interrupted=interrupted)
 
     def _one_by_one(self) -> None:
@@ -93,16 +102,32 @@ class _Apart:
                 return
 
     def _all_at_once(self, executor: Executor) -> None:
-        packed = (
-            (candidate.name, each)
-            for candidate, group in self._groups()
-            if (each := self._pack(candidate, group, local=False)) is not None
-        )
+        """Give all to an executor; on a ``KeyboardInterrupt``, what has not begun is cancelled."""
+        names: dict[Future[Any], str] = {}
         for candidate in self._candidates:
             self._board.begin("elsewhere", candidate.name, "elsewhere")
+        for candidate, group in self._groups():
+            if (packed := self._pack(candidate, group, local=False)) is None:
+                continue
+            try:
+                names[executor.submit(worker.measure, packed)] = candidate.name
+            except Exception as error:  # noqa: BLE001 - an executor that broke is a row's reason
+                pass_on(error)
+                said = f"The executor accepted no task: {one_line(error)}."
+                self._answers[candidate.name] = Answer(None, said)
         # They may all have to take turns on one worker.
         seconds = START_SECONDS + self._seconds * len(self._candidates)
-        carry(executor, packed, self._answers, seconds, self._ended)
+        try:
+            for each in as_completed(names, seconds if math.isfinite(seconds) else None):
+                self._answers[names[each]] = _carried(each)
+                self._ended(names[each])
+        except TimeoutError:
+            for name in set(names.values()) - self._answers.keys():
+                said = f"The executor had no result after {seconds:.0f} s."
+                self._answers[name] = Answer(None, said)
+        finally:
+            for each in names:
+                each.cancel()
 
     def _ended(self, name: str) -> None:
         answer = self._answers[name]
@@ -125,9 +150,9 @@ class _Apart:
             yield each, [*base, each]
 
     def _pack(self, candidate: Candidate, group: list[Candidate], *, local: bool) -> bytes | None:
-        settings, namespace = self._settings, self._task.namespace
+        workload, settings, namespace = self._workload, self._settings, self._workload.namespace
         try:
-            return pack(self._task, group, settings, local=local)
+            return pack(workload, group, settings, local=local)
         except Exception:  # noqa: BLE001 - which value it is, is found out next
             for each in group:
                 if reason := why_not(sent(each), namespace):
@@ -135,8 +160,8 @@ class _Apart:
                     remedy = "Create what it needs inside the call."
                     self._answers[candidate.name] = Answer(None, said, remedy)
                     return None
-            self._task = self._task.sendable(lambda value: why_not(value, namespace))
-            return pack(self._task, group, settings, local=local)
+            workload.leave_out(lambda value: why_not(value, namespace))
+            return pack(workload, group, settings, local=local)
 
     def _any_record(self) -> bool:
         return any(each.record is not None for each in self._answers.values())
@@ -148,7 +173,7 @@ class _Apart:
         baseline was measured in all of them; its row is the one of the middle median, as it was
         measured.
         """
-        task, settings, answers = self._task, self._settings, self._answers
+        workload, settings, answers = self._workload, self._settings, self._answers
         records = [each.record for each in answers.values() if each.record is not None]
         base = _baseline(answers.values(), settings.baseline)
         rows = [
@@ -158,11 +183,11 @@ class _Apart:
         if base not in rows:
             rows.insert(0, base)
         own = {name: getattr(settings, name) for name in ("budget", "seed", "dtype", "train")}
-        none = Comparison(task.title, settings.baseline, (), **own)
+        none = Comparison(workload.title, settings.baseline, (), **own)
         return replace(
             next(iter(records), none),
             candidates=tuple(rows),
-            cell=task.cell,
+            cell=workload.cell,
             graphs=_graphs(records),
             mix=None,
             rounds=len(base.timing.samples) if base.timing else 0,
@@ -177,8 +202,8 @@ class _Apart:
         )
 
     def _notes(self, records: Sequence[Comparison]) -> tuple[str, ...]:
-        task, settings = self._task, self._settings
-        notes = [f"{name} was not sent ({reason})." for name, reason in task.left_out.items()]
+        settings, left_out = self._settings, self._workload.left_out
+        notes = [f"{name} was not sent ({reason})." for name, reason in left_out.items()]
         if len(records) > 1:
             notes.append(
                 f"Each candidate was measured beside {settings.baseline} in a process of its own: "
@@ -192,12 +217,31 @@ class _Apart:
         return tuple(dict.fromkeys([*notes, *said]))
 
 
-def _error(answer: Answer, task: Task) -> Exception:
+def _carried(future: Future[Any]) -> Answer:
+    """What an executor has brought back."""
+    remedy = "Use isolate=True here, where each candidate has a process of its own."
+    try:
+        given = future.result()
+    except BrokenExecutor as error:
+        reason = f"The executor's processes died, with this candidate or another: {error}"
+        return Answer(None, reason.splitlines()[0], remedy)
+    except Exception as error:  # noqa: BLE001 - what executors raise is their own
+        pass_on(error)
+        return Answer(None, f"The executor failed: {one_line(error)}.", remedy)
+    # `rc[:].executor` of ipyparallel runs everything on every engine.
+    several = not isinstance(given, Mapping)
+    answer = worker.read(given[0] if several else given)
+    if answer.record is None or not several:
+        return answer
+    said = "The executor ran each candidate on every engine; the first one's is kept."
+    return replace(answer, record=replace(answer.record, notes=(*answer.record.notes, said)))
+
+
+def _error(answer: Answer, left_out: Mapping[str, str]) -> Exception:
     """What the code itself raised in another process."""
-    if answer.missing in task.left_out:
-        why = task.left_out[answer.missing]
+    if why := left_out.get(answer.missing):
         message = f"The cell reads {answer.missing}, which cannot be sent to another process"
-        return OptionError(f"{message} ({why}).", REMEDY)
+        return OptionError(f"{message} ({why}).", NOT_SENT)
     error: Exception = RuntimeError(answer.reason)
     if answer.raised:
         error = pickle.loads(answer.raised)  # noqa: S301 - from a worker that runs our code

@@ -1,4 +1,4 @@
-"""A task, a candidate and the settings as bytes, and back.
+"""A workload, candidates and settings as bytes, and back.
 
 The envelope is plain pickle of plain values, so that a worker can read which versions the inside
 needs before it unpacks any of it. The inside is cloudpickle (functions and classes of
@@ -25,12 +25,14 @@ from dynamo_ext import __version__
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.options import resolve
+from dynamo_ext.capture.cells.program import CellProgram
+from dynamo_ext.capture.code.dynamo_globals import HiddenNames
 from dynamo_ext.capture.code.source_lines import is_library
 from dynamo_ext.measure.candidate_run import one_line
 from dynamo_ext.measure.candidates import Candidate
-from dynamo_ext.measure.remote.tasks import Task, remember_source
 from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.state.process_state import switches
+from dynamo_ext.measure.workload import CellWorkload, Workload
 from dynamo_ext.numerics.rng_state import HostState, TorchState
 from dynamo_ext.records.common import FULL
 
@@ -57,14 +59,16 @@ def versions() -> dict[str, str]:
     return {"torch": str(torch.__version__), "dynamo_ext": __version__, "Python": python}
 
 
-def pack(task: Task, candidates: list[Candidate], settings: Settings, *, local: bool) -> bytes:
+def pack(
+    workload: Workload, candidates: list[Candidate], settings: Settings, *, local: bool
+) -> bytes:
     """Everything that a worker needs; a ``local`` one is a process on this machine.
 
     Unpickled, it is the envelope: ``versions``, ``local``, ``token`` and the packed ``body``.
     Raises what pickling raises.
     """
     parts: dict[str, Any] = {
-        "task": task,
+        "workload": workload,
         "candidates": [sent(candidate) for candidate in candidates],
         "settings": settings,
         "switches": switches(),
@@ -78,17 +82,18 @@ def pack(task: Task, candidates: list[Candidate], settings: Settings, *, local: 
         "local": local,
         # Dask takes equal calls for the same one.
         "token": uuid.uuid4().hex,
-        "body": _dump(parts, task.namespace),
+        "body": _dump(parts, workload.namespace),
     }
     return pickle.dumps(envelope)
 
 
 @contextlib.contextmanager
-def unpacked(envelope: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """What was packed, and the namespace that it lives in, for the length of the block.
+def unpacked(envelope: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """What was packed, for the length of the block.
 
-    The namespace is that of a registered module, since Dynamo looks globals of inlined functions
-    up by module. In a process of our own that is ``__main__``, as where they come from.
+    The namespace that it lives in is that of a registered module, since Dynamo looks globals of
+    inlined functions up by module. In a process of our own that is ``__main__``, as where they come
+    from.
     """
     name = "__main__" if envelope["local"] else f"dynamo_ext_task_{envelope['token']}"
     module, before = types.ModuleType(name), sys.modules.get(name)
@@ -102,14 +107,27 @@ def unpacked(envelope: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], dict
             tensor.grad = gradient
         for filename, source in sources.items():
             if not linecache.getlines(filename):
-                remember_source(filename, source)
-        yield parts, vars(module)
+                _remember_source(filename, source)
+        yield parts
     finally:
         _current.reset(mark)
         if before is None:
             del sys.modules[name]
         else:
             sys.modules[name] = before
+
+
+def _cell(program: CellProgram, values: dict[str, Any], title: str, train: bool) -> CellWorkload:  # noqa: FBT001
+    """A cell in the namespace of this process, which gets the values that it reads."""
+    _remember_source(program.filename, program.source)
+    namespace = _namespace()
+    namespace.update(values)
+    return CellWorkload(program, namespace, HiddenNames(namespace), title=title, train=train)
+
+
+def _remember_source(filename: str, source: str) -> None:
+    """Let tracebacks and ``inspect`` find a source that has no file here."""
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
 
 
 def why_not(value: Any, namespace: dict[str, Any]) -> str:
@@ -162,6 +180,8 @@ def _dump(value: Any, namespace: dict[str, Any]) -> bytes:
                 filename = value.__code__.co_filename
                 if filename not in sources and not is_library(filename):
                     sources[filename] = "".join(linecache.getlines(filename))
+            elif isinstance(value, CellWorkload):
+                return _cell, value.parts
             return super().reducer_override(value)
 
     file = io.BytesIO()

@@ -1,10 +1,8 @@
 """What runs in the process that measures: bytes in, plain values out."""
 
-import faulthandler
 import os
 import pickle
 import platform
-import signal
 import threading
 import traceback
 from collections.abc import Mapping
@@ -47,26 +45,13 @@ class Answer:
         return [replace(row, worker=self.worker) for row in found]
 
 
-def begin(faults: str) -> None:
-    """Set a process of our own up; the file ``faults`` says where a crash happened."""
-    # Of the thread that crashed: others only wait. The file is closed with the process.
-    faulthandler.enable(os.open(faults, os.O_WRONLY | os.O_CREAT), all_threads=False)
-    # A terminal sends an interrupt to all processes; the one that asks deals with it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def name() -> str:
-    """The name that a row gives this process."""
-    return f"{platform.node()}, process {os.getpid()}"
-
-
 def measure(packed: bytes) -> dict[str, Any]:
     """Measure what ``serialization.pack`` packed; an ``Answer`` as plain values."""
     # It is for this that it has a process of its own: what ends it is a row.
     with _alone, crash_records.unrecorded():
         envelope = pickle.loads(packed)  # noqa: S301 - our own, from our own side
         answer = _differing(envelope["versions"]) or _measured(envelope)
-        return asdict(replace(answer, worker=name()))
+        return asdict(replace(answer, worker=f"{platform.node()}, process {os.getpid()}"))
 
 
 def read(given: Mapping[str, Any]) -> Answer:
@@ -87,15 +72,14 @@ def _differing(needed: Mapping[str, str]) -> Answer | None:
 def _measured(envelope: Mapping[str, Any]) -> Answer:
     outer, started = Surroundings(), False
     try:
-        with serialization.unpacked(envelope) as (parts, namespace):
+        with serialization.unpacked(envelope) as parts:
             settings = parts["settings"]
             candidates = [serialization.candidate_from(*each) for each in parts["candidates"]]
             put_switches(parts["switches"])
             for state in parts["random"]:
                 state.restore()
-            workload = parts["task"].workload(namespace, train=settings.train)
             started = True
-            return Answer(compare_workload(workload, candidates, settings))
+            return Answer(compare_workload(parts["workload"], candidates, settings))
     except (SystemExit, GeneratorExit) as error:
         return Answer(None, f"It asked its process to end ({one_line(error)}).")
     except Exception as error:  # noqa: BLE001 - handed to the process that asked

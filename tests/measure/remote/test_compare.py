@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import _thread
 import ctypes
-import multiprocessing
 import os
 import pickle
 import resource
@@ -22,11 +21,11 @@ import dynamo_ext
 from dynamo_ext.errors import OptionError
 from dynamo_ext.measure.candidates import candidates_of
 from dynamo_ext.measure.progress import reporting_to
-from dynamo_ext.measure.remote import isolated_process, serialization, worker
-from dynamo_ext.measure.remote.compare import compare_apart
-from dynamo_ext.measure.remote.isolated_process import ending
-from dynamo_ext.measure.remote.tasks import FunctionTask
+from dynamo_ext.measure.remote import serialization, worker
+from dynamo_ext.measure.remote.compare import compare_anywhere
+from dynamo_ext.measure.remote.isolated_process import death
 from dynamo_ext.measure.settings import Settings
+from dynamo_ext.measure.workload import FunctionWorkload
 from tests.capture.live import live
 from tests.magics.shell import interruptible
 
@@ -88,9 +87,9 @@ def model():
 
 
 def workers():
-    """The processes that loky started for us and that are still there."""
+    """The processes that measure for us and that are still there."""
     children = psutil.Process().children(recursive=True)
-    return [each for each in children if "popen_loky" in " ".join(each.cmdline())]
+    return [each for each in children if "measure.remote" in " ".join(each.cmdline())]
 
 
 @pytest.fixture(scope="module")
@@ -188,8 +187,8 @@ def test_an_argument_that_cannot_be_sent_is_named():
 
 
 def test_an_interrupt_keeps_what_was_measured_and_leaves_no_process():
-    settings = Settings(rounds=ROUNDS)
-    task = FunctionTask(model(), (torch.ones(4, 8),))
+    settings = Settings(rounds=ROUNDS, isolate=True)
+    task = FunctionWorkload(model(), (torch.ones(4, 8),))
 
     def interrupt(step):
         if step.candidate == "hanging":
@@ -197,7 +196,7 @@ def test_an_interrupt_keeps_what_was_measured_and_leaves_no_process():
 
     listed = candidates_of([fine, hanging, slow])
     with interruptible(), reporting_to(interrupt):
-        record = compare_apart(task, listed, settings)
+        record = compare_anywhere(task, listed, settings)
     assert [each.outcome for each in record.candidates] == ["measured"] * 2 + ["unmeasured"] * 2
     assert (record.partial, record.interrupted) == (True, True)
     assert workers() == []
@@ -282,20 +281,20 @@ def packed(task, **changes):
 
 def test_a_worker_with_another_torch_says_so():
     needed = {**serialization.versions(), "torch": "1.0"}
-    answer = worker.measure(packed(FunctionTask(model()), versions=needed, body=b"never read"))
+    answer = worker.measure(packed(FunctionWorkload(model()), versions=needed, body=b"never read"))
     assert f"torch {torch.__version__} where 1.0 is needed" in answer["reason"]
     assert answer["remedy"] == "Give the worker torch 1.0."
 
 
 def test_a_worker_is_ready_once_it_has_imported_torch():
-    code = "import sys; from dynamo_ext.measure.remote import worker; worker.name()"
+    code = "import sys; from dynamo_ext.measure.remote import worker"
     command = [sys.executable, "-c", f"{code}; print('torch' in sys.modules)"]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert ran.stdout == "True\n"
 
 
 def test_what_a_worker_lacks_is_said():
-    task = FunctionTask(model(), (torch.ones(4, 8),))
+    task = FunctionWorkload(model(), (torch.ones(4, 8),))
     given = pickle.loads(packed(task))
     broken = given["body"].replace(b"torch.nn.modules.linear", b"torch.nn.modules.linera")
     answer = worker.measure(pickle.dumps({**given, "body": broken}))
@@ -306,28 +305,16 @@ def test_memory_that_is_shared_and_gradients_travel():
     net = model()
     net(torch.ones(4, 8)).sum().backward()
     view = net[0].weight.detach()[:2]
-    envelope = pickle.loads(packed(FunctionTask(net, (view,))))
-    with serialization.unpacked(envelope) as (parts, _):
-        task = parts["task"]
-        weight = task.target[0].weight
+    envelope = pickle.loads(packed(FunctionWorkload(net, (view,))))
+    with serialization.unpacked(envelope) as parts:
+        roots = parts["workload"].roots
+        weight = roots["target"][0].weight
         assert torch.equal(weight.grad, net[0].weight.grad)
         with torch.no_grad():
             weight[0, 0] = 42
-        assert task.args[0][0, 0] == 42
+        assert roots["args"][0][0, 0] == 42
     assert net[0].weight[0, 0] != 42
 
 
-def test_a_process_that_died_without_a_code_is_told() -> None:
-    assert "Its process died." in ending(None)[0]
-    assert "exited by itself (code 0)" in ending(0)[0]
-
-
-def test_a_process_is_ended_where_there_is_no_sigkill(monkeypatch):
-    process = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
-    process.start()
-    with monkeypatch.context() as patch:
-        patch.setattr(isolated_process, "_END_SECONDS", 0.0)
-        patch.delattr(signal, "SIGKILL")  # as on Windows
-        isolated_process._see_off([process])
-    process.join(30)
-    assert process.exitcode == -signal.SIGTERM
+def test_an_exit_is_told_with_its_code():
+    assert death(0, "").reason == "Its process exited by itself (code 0)."

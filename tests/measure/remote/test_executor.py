@@ -13,8 +13,8 @@ import torch
 import dynamo_ext
 from dynamo_ext.measure.candidates import candidates_of
 from dynamo_ext.measure.remote.serialization import pack
-from dynamo_ext.measure.remote.tasks import FunctionTask
 from dynamo_ext.measure.settings import Settings
+from dynamo_ext.measure.workload import FunctionWorkload
 
 ROUNDS = 8
 
@@ -105,7 +105,7 @@ def test_a_dask_worker_that_dies_is_a_row(dask_client):
 
 def test_no_two_payloads_are_equal():
     # Dask gives the result that it has for a call that it knows.
-    task = FunctionTask(torch.sin, (torch.ones(1),))
+    task = FunctionWorkload(torch.sin, (torch.ones(1),))
     made = [pack(task, candidates_of([fine]), Settings(), local=False) for _ in range(2)]
     assert made[0] != made[1]
 
