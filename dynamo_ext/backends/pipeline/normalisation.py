@@ -21,6 +21,7 @@ from dynamo_ext.backends.support.engine_store import EngineStore, warn
 from dynamo_ext.backends.support.support_cache import surroundings
 from dynamo_ext.backends.torch_private import aot, decompositions
 from dynamo_ext.interruptions import pass_on, suppressed
+from dynamo_ext.records.graph import PartitionRole
 from dynamo_ext.torch_private import dispatch
 
 
@@ -58,7 +59,7 @@ def normalised(
         else:
             return aot.without_gradients(stage(made, "inference", traced))
 
-    def noted(made: GraphModule, role: aot.Role, facts: aot.Facts) -> Callable[..., Any]:
+    def noted(made: GraphModule, role: PartitionRole, facts: aot.Facts) -> Callable[..., Any]:
         if key and role == "inference" and facts.plain:
             places = {name: place for place, name in names.items()}
             # AOTAutograd is at work in a mode of its own.
