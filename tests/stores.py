@@ -27,7 +27,7 @@ def left_behind(attempt: Attempt) -> None:
     """Leave an engine's record as a second process does that ends meanwhile: nobody holds it."""
     for _ in range(2):
         attempt._begin("compiling")
-        attempt._drop()
+        attempt._end(forked=True)
 
 
 def kill_at_any_moment(script: str, folder: Path, times: int) -> None:

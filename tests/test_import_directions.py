@@ -41,7 +41,7 @@ ROOMS_OF: dict[str, set[str]] = {
     "analysis": {"records", "formatting"},
     # The compiler of a backend's name goes through the pipeline, and any callable is an engine.
     "backends": BELOW_PIPELINE | {"backends/pipeline", "backends/engines/callable"},
-    "backends/torch_private": {"backends", "torch_private"},
+    "backends/torch_private": {"backends", "torch_private", "records"},
     "backends/passes": {"backends", "backends/torch_private", "torch_private"},
     "backends/support": SHARED_BY_ENGINES | {"errors", "interruptions"},
     "backends/pipeline": BELOW_PIPELINE,

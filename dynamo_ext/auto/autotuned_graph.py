@@ -65,6 +65,7 @@ class AutotunedGraph:
         self.trains = False
         self.absent: tuple[GraphCandidateResult, ...] = ()
         self.remember: Callable[[GraphRace], None] | None = None
+        self.forget: Callable[[], None] | None = None
         self._journal = journal
         self._board = Board(journal.graph, ())
         self._budget = budget
@@ -177,9 +178,15 @@ class AutotunedGraph:
         self._let_go({n for n in compiled if n == self.winner or precision.behind(n) == FULL})
 
     def keep_full(self) -> None:
-        """Run in the code's own precision from now on, in the fastest variant that is left."""
+        """Run in the code's own precision from now on, in the fastest variant that is left.
+
+        A winner of an earlier race is forgotten, so that a later process races again.
+        """
         if (held := self.contest) is None:
             return
+        if self.forget is not None:
+            self.remember = None
+            self.forget()
         if self._settled is not None:
             # Eager is all that is left, which says nothing of another process.
             self.remember, self._settled = None, self._eager
@@ -223,7 +230,6 @@ class CachedWinner(AutotunedGraph):
     ) -> None:
         super().__init__(graph, journal, 0.0, trials)
         self.contest = contest
-        self.forget: Callable[[], None] | None = None
         self._checked = False
 
     def __call__(self, *args: Any) -> Any:
@@ -245,10 +251,3 @@ class CachedWinner(AutotunedGraph):
         if wrong and self.forget is not None:
             self.forget()
         return result
-
-    def keep_full(self) -> None:
-        """Run in eager from now on, and race again in a later process."""
-        self.remember = None
-        super().keep_full()
-        if self.forget is not None:
-            self.forget()

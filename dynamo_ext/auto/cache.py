@@ -3,26 +3,24 @@
 A place is the machine and the software that a race's answer holds for.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import json
 import statistics
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import Literal
 
+import torch
+
+import dynamo_ext
+from dynamo_ext.backends import registry
 from dynamo_ext.backends.disk_cache import Table, device_model
 from dynamo_ext.errors import RecordFormatError
 from dynamo_ext.records.autotune import GraphRace
 from dynamo_ext.records.common import checked, plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    import torch
 
 
 @dataclass(frozen=True)
@@ -36,10 +34,6 @@ class Place:
 
 def place_key(backends: Iterable[str], device: torch.device, accuracy: str = "") -> str:
     """The machine, the software and the accuracy that a race's answer holds for, as text."""
-    import torch
-
-    import dynamo_ext
-
     return json.dumps(
         {
             "device": device_model(device),
@@ -56,8 +50,6 @@ def place_key(backends: Iterable[str], device: torch.device, accuracy: str = "")
 @functools.cache
 def version_of(backend: str) -> str:
     """The version of the engine behind a backend; empty where it has none of its own."""
-    from dynamo_ext.backends import registry
-
     found, _ = registry.request(backend)
     return registry.probe(found).version
 

@@ -1,7 +1,5 @@
 """Which candidates of a race can pay: what compiling takes, against what a graph's calls take."""
 
-from __future__ import annotations
-
 from dynamo_ext.backends import precision, registry
 from dynamo_ext.backends.base import fact
 

@@ -7,11 +7,10 @@ For instance, with speedups over eager::
     final            inductor 1.84 to 1.90       openvino 1.97 to 2.02     openvino has won
 """
 
-from __future__ import annotations
-
 import functools
 import statistics
 import time
+from collections.abc import Collection
 
 from dynamo_ext.auto.ranking import is_open
 from dynamo_ext.formatting import count
@@ -50,7 +49,10 @@ def run(running: list[GraphCandidate], budget: float, board: Board) -> None:
             left = _heat(left, Plan(budget, rounds=rounds), behind, board)
     remaining = budget - (time.perf_counter() - started)
     if MIN_FINAL_ROUNDS * _round_seconds(left) > remaining:
-        left = _leaders(left, board)
+        # So slow a graph has no time for more.
+        speedups = speedups_of(left)
+        ranked = sorted(speedups, key=lambda name: -speedups[name].ratio)
+        left = _only(ranked[:MAX_FINALISTS], left, board)
     if len(left) > 1:
         show = functools.partial(board.timing, running=left)
         given = max(remaining, MIN_FINAL_ROUNDS * _round_seconds(left))
@@ -75,27 +77,19 @@ def _heat(
     # By what one may come to at best: a noisy machine must not take any backend out of the race.
     bar = max([1.0, *(speedup.ratio for speedup in speedups.values())]) * behind
     near = {name for name, speedup in speedups.items() if speedup.high >= bar}
+    return _only(near, candidates, board)
+
+
+def _only(
+    names: Collection[str], candidates: list[GraphCandidate], board: Board
+) -> list[GraphCandidate]:
+    """Eager and the backends of these names; the others fall behind, if they have not failed."""
     for each in candidates[1:]:
-        if each.name in speedups.keys() - near:
-            _fall_behind(each, board)
-    return [candidates[0], *(each for each in candidates[1:] if each.name in near)]
-
-
-def _leaders(candidates: list[GraphCandidate], board: Board) -> list[GraphCandidate]:
-    """Eager and the fastest: so slow a graph has no time for more."""
-    speedups = speedups_of(candidates)
-    ranked = sorted(candidates[1:], key=lambda each: -speedups[each.name].ratio)
-    for each in ranked[MAX_FINALISTS:]:
-        _fall_behind(each, board)
-    return [*candidates[:1], *ranked[:MAX_FINALISTS]]
-
-
-def _fall_behind(candidate: GraphCandidate, board: Board) -> None:
-    rounds = count(len(candidate.samples), "round")
-    candidate.drop_out("slower", f"Clearly slower after {rounds}.")
-    board.put(
-        candidate.name, "out", reason=candidate.reason, median=statistics.median(candidate.samples)
-    )
+        if each.error is None and each.name not in names:
+            each.drop_out("slower", f"Clearly slower after {count(len(each.samples), 'round')}.")
+            median = statistics.median(each.samples)
+            board.put(each.name, "out", reason=each.reason, median=median)
+    return [candidates[0], *(each for each in candidates[1:] if each.name in names)]
 
 
 def speedups_of(candidates: list[GraphCandidate]) -> dict[str, Speedup]:

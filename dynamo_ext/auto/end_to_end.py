@@ -7,19 +7,20 @@ compiled code stays, and the cell's own run that follows reuses it. Other inputs
 before; without a bound that is all.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import time
 import warnings
 import weakref
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
+from unittest import mock
 
 from dynamo_ext.auto.autotuned_graph import AutotunedGraph
 from dynamo_ext.auto.program_trial import ProgramTrials
 from dynamo_ext.backends import precision
 from dynamo_ext.capture.listen.run_log import GraphEntry, Recording, RunLog
+from dynamo_ext.capture.listen.tracer import Tracer
 from dynamo_ext.errors import DynamoExtError, OptionError
 from dynamo_ext.formatting import seconds, sentence
 from dynamo_ext.interruptions import pass_on
@@ -27,21 +28,14 @@ from dynamo_ext.measure import accuracy
 from dynamo_ext.measure.candidate_run import CompiledCandidate, one_line
 from dynamo_ext.measure.candidates import Candidate
 from dynamo_ext.measure.result_check import ResultCheck
+from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.state.side_effects import RefusedEffectError, effects
 from dynamo_ext.measure.workload import CellWorkload, Workload
 from dynamo_ext.numerics.lowered_precision import BOUNDS
 from dynamo_ext.records.autotune import EndToEnd
 from dynamo_ext.records.common import FULL
+from dynamo_ext.records.report import Report
 from dynamo_ext.torch_private import dispatch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from torch.fx import GraphModule
-
-    from dynamo_ext.capture.listen.tracer import Tracer
-    from dynamo_ext.measure.settings import Settings
-    from dynamo_ext.records.report import Report
 
 LONGEST = 60.0
 """Seconds of a run of the cell beyond which it is not run again."""
@@ -101,15 +95,14 @@ class Rehearsal:
 
     def _check_apart(self, run: RunLog) -> None:
         """Check; ``run`` counts what is compiled, and none of the calls."""
-        started, counted = time.perf_counter(), run.on_graph_call
-        after = run.after_graph_call
+        started = time.perf_counter()
         try:
-            run.on_graph_call, run.after_graph_call = None, self._remember
-            self._trials.paused = True
-            self._check()
+            with (
+                mock.patch.multiple(run, on_graph_call=None, after_graph_call=self._remember),
+                mock.patch.object(self._trials, "paused", new=True),
+            ):
+                self._check()
         finally:
-            self._trials.paused = False
-            run.on_graph_call, run.after_graph_call = counted, after
             bound = self.settings.bound
             if (self.due or self._found.lack) and bound is not None and bound.function is not None:
                 # Nothing else judges by it.
@@ -138,14 +131,8 @@ class Rehearsal:
             unchecked=tuple(ids[entry] for entry in run.calls if entry in unchecked),
         )
 
-    def _remember(
-        self,
-        run: RunLog,  # noqa: ARG002 - what every ``AfterGraphCall`` gets
-        entry: GraphEntry,
-        graph: GraphModule,  # noqa: ARG002
-        compiled: Any,
-        args: Sequence[Any],  # noqa: ARG002
-    ) -> None:
+    def _remember(self, _run: Any, entry: GraphEntry, _: Any, compiled: Any, *_args: Any) -> None:
+        """Know an ``AfterGraphCall``'s graph for one that is checked."""
         if isinstance(compiled, AutotunedGraph):
             self._members[entry] = compiled
 

@@ -1,7 +1,5 @@
 """The race for one graph: every candidate compiled, checked, timed; the best one named."""
 
-from __future__ import annotations
-
 import datetime as dt
 import time
 from collections.abc import Callable, Iterable, Sequence

@@ -18,7 +18,7 @@ import random
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -133,18 +133,11 @@ class ProgramTrial:
         # A backward pass comes after the last call, and a device is not waited for before that.
         self._to_the_next = self._barrier is not clock.nothing or any(m.trains for m in calls)
         self._samples: dict[str, list[float]] = {name: [] for name in chosen}
-        self._running = list(chosen)
-        self._warm: set[str] = set()
-        self._random = random.Random(0)  # noqa: S311 - a schedule
-        self._turns = self._order()
-        self._lead_in = LEAD_IN_SECONDS
-        self._sampled: tuple[int, float] = 0, 0.0
+        self._rounds = schedule(self._samples)
+        self._turn = next(self._rounds)
         self._whole = False
-        self._started = self._ended = self._timed = 0.0
+        self._started = self._ended = 0.0
         self._others = 0
-
-    def _order(self) -> list[str]:
-        return self._random.sample(self._running, len(self._running))
 
     def call(self, member: AutotunedGraph, args: Sequence[Any]) -> Any:
         """Call a graph in the variant whose turn it is; a call of the anchor ends a round."""
@@ -156,7 +149,7 @@ class ProgramTrial:
             if self._others > self._most:
                 self._give_up()
         try:
-            result = variants[self._turns[-1]](*args)
+            result = variants[self._turn](*args)
         except BaseException:
             self._whole = False
             raise
@@ -167,57 +160,23 @@ class ProgramTrial:
         self._barrier()
         if self._whole:
             end = time.perf_counter() if self._to_the_next else self._ended
-            self._count(end - self._started)
+            try:
+                self._turn = self._rounds.send(end - self._started)
+            except StopIteration as ended:
+                # What is left of this round runs in the variant that stays.
+                self._turn = self._decide(ended.value)
         self._others, self._whole, self._started = 0, True, time.perf_counter()
 
-    def _count(self, seconds: float) -> None:
-        """Take note of a round; the last one of all decides."""
-        name = self._turns[-1]
-        if self._lead_in > 0 and (seconds < SHORT_ROUND or name not in self._warm):
-            self._lead_in -= seconds
-            self._warm.add(name)
-            return
-        self._sampled = rounds, taken = self._sampled[0] + 1, self._sampled[1] + seconds
-        self._timed += seconds
-        if taken < SAMPLE_SECONDS:
-            return
-        self._samples[name].append(taken / rounds)
-        self._sampled = 0, 0.0
-        self._lead_in = LEAD_IN_SECONDS
-        if len(self._turns) > 1:
-            self._turns.pop()
-            return
-        number = len(self._samples[name])
-        if number >= MIN_ROUNDS:
-            self._drop_slow()
-        late = number >= MIN_ROUNDS and self._timed > MAX_SECONDS
-        if number == MAX_ROUNDS or len(self._running) == 1 or late:
-            # What is left of this round runs in the variant that stays.
-            self._turns = [self._decide()]
-        else:
-            self._turns = self._order()
-
-    def _drop_slow(self) -> None:
-        fastest = self._fastest()
-        best = self._samples[fastest]
-        self._running = [
-            name
-            for name in self._running
-            if name == fastest or statistics.speedup(best, self._samples[name]).high > DROP_BELOW
-        ]
-
-    def _fastest(self) -> str:
-        return min(self._running, key=lambda name: float(np.median(self._samples[name])))
-
-    def _decide(self) -> str:
+    def _decide(self, running: Sequence[str]) -> str:
+        """Settle the graphs, by the assignments that are left, the fastest first."""
         mix = self._samples[MIX]
         found = {
             name: statistics.speedup(taken[: len(mix)], mix[: len(taken)])
             for name, taken in self._samples.items()
             if name != MIX
         }
-        kept = self._fastest()
-        if kept != MIX and MIX in self._running:
+        kept = running[0]
+        if kept != MIX and MIX in running:
             # Each its own winner, unless another assignment is faster beyond noise.
             kept = kept if found[kept].verdict == "slower" else MIX
         rivals = tuple(BaselineComparison(n, s.ratio, s.low, s.high) for n, s in found.items())
@@ -233,6 +192,35 @@ class ProgramTrial:
         self.over = True
         if (anchor := self._anchor()) is not None:
             anchor.settle()
+
+
+def schedule(samples: Mapping[str, list[float]]) -> Generator[str, float, list[str]]:
+    """The assignment of each round, for its seconds; in the end, those left, the fastest first.
+
+    ``samples`` get the readings of each.
+    """
+    order = random.Random(0)  # noqa: S311 - a schedule
+    running, warm, timed = list(samples), set[str](), 0.0
+    for number in range(1, MAX_ROUNDS + 1):
+        for name in order.sample(running, len(running)):
+            lead_in, seconds = LEAD_IN_SECONDS, (yield name)
+            while lead_in > 0 and (seconds < SHORT_ROUND or name not in warm):
+                warm.add(name)
+                lead_in -= seconds
+                seconds = yield name
+            rounds, taken = 1, seconds
+            while taken < SAMPLE_SECONDS:
+                rounds, taken = rounds + 1, taken + (yield name)
+            samples[name].append(taken / rounds)
+            timed += taken
+        if number >= MIN_ROUNDS:
+            running.sort(key=lambda name: float(np.median(samples[name])))
+            best = samples[running[0]]
+            speeds = {name: statistics.speedup(best, samples[name]) for name in running}
+            running = [name for name, speed in speeds.items() if speed.high > DROP_BELOW]
+            if len(running) == 1 or timed > MAX_SECONDS:
+                break
+    return running
 
 
 def begun(calls: Mapping[AutotunedGraph, int]) -> ProgramTrial | None:
@@ -264,9 +252,7 @@ def totals(calls: Mapping[AutotunedGraph, int]) -> dict[str, float]:
     return found
 
 
-def assignments(
-    calls: Mapping[AutotunedGraph, int],
-) -> dict[str, Callable[[AutotunedGraph], str]]:
+def assignments(calls: Mapping[AutotunedGraph, int]) -> dict[str, Callable[[AutotunedGraph], str]]:
     """By name, what tells the backend of a graph."""
     sums = totals(calls)
     singles = sorted(sums.keys() - {EAGER}, key=sums.__getitem__)[:MAX_SINGLE_BACKENDS]

@@ -1,7 +1,5 @@
 """The winner of a race, and the reasons given for the others."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Collection, Mapping
 

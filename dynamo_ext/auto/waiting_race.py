@@ -1,26 +1,21 @@
 """A race that waits until the calls of a run show that a candidate can repay its compiling."""
 
-from __future__ import annotations
-
 import math
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from torch.fx import GraphModule
 
 from dynamo_ext.auto import compile_costs
+from dynamo_ext.auto.autotuned_graph import AutotunedGraph
+from dynamo_ext.backends.compiler import Compiler
+from dynamo_ext.backends.journal import Journal
 from dynamo_ext.measure.multi_backend import EAGER
 from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
 from dynamo_ext.timing import first_run
 from dynamo_ext.torch_private import dispatch
 from dynamo_ext.torch_private.entered_modes import forward_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from torch.fx import GraphModule
-
-    from dynamo_ext.auto.autotuned_graph import AutotunedGraph
-    from dynamo_ext.backends.compiler import Compiler
-    from dynamo_ext.backends.journal import Journal
 
 SHARE = 0.02
 """Of a run of the code, what the calls of a graph take that is raced."""

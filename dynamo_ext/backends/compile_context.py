@@ -49,9 +49,8 @@ class CompileContext:
 
     def missed(self, outputs: Sequence[Any], exact: Sequence[Any]) -> str:
         """Why results in a lower precision do not meet the bound; nothing where there is none."""
-        said = ""
-        if self.bound is not None and self.precision != FULL:
-            # What cannot be judged, for want of memory say, is not missed.
-            with suppressed(Exception):
-                said = self.bound.missed(outputs, exact)
-        return said
+        # What cannot be judged, for want of memory say, is not missed.
+        with suppressed(Exception):
+            if self.bound is not None and self.precision != FULL:
+                return self.bound.missed(outputs, exact)
+        return ""

@@ -210,11 +210,6 @@ class Attempt:
         with contextlib.suppress(OSError):
             os.close(file)
 
-    def _drop(self) -> None:
-        """In a forked process: the lock is the parent's, and must end with it."""
-        self._depth, self._lock = 0, threading.Lock()
-        self._end(forked=True)
-
 
 def during(attempt: Attempt | None, stage: Stage) -> contextlib.AbstractContextManager[None]:
     """``attempt.during``; nothing where there is none."""
@@ -245,12 +240,9 @@ def _locked(path: Path) -> int | None:
 
     A file that its owner removed between the two steps is none: the next try makes a new one.
     """
+    path.parent.mkdir(parents=True, exist_ok=True)
     for _ in range(3):
-        try:
-            file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        except FileNotFoundError:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            continue
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.fstat(file).st_nlink:
@@ -314,8 +306,11 @@ def end_all(_change: object = None) -> None:
 
 
 def _in_child() -> None:
+    """The lock is the parent's, and must end with it."""
     for attempt in list(_open):
-        attempt._drop()  # noqa: SLF001 - a forked process's own copy
+        # Of a forked process's own copy.
+        attempt._depth, attempt._lock = 0, threading.Lock()  # noqa: SLF001
+        attempt._end(forked=True)  # noqa: SLF001
 
 
 # Windows has no fork.

@@ -43,8 +43,12 @@ _UNREADABLE = (
     sqlite3.SQLITE_ERROR,
 )
 
+_AGAIN = "Races and trials of operations are run again."
+
 Row = tuple[object, ...]
 """``key``, ``place``, ``value`` and ``made``, in seconds since 1970."""
+
+_warned: set[str] = set()
 
 
 def folder() -> Path:
@@ -52,6 +56,13 @@ def folder() -> Path:
     import platformdirs
 
     return Path(os.environ.get(FOLDER) or platformdirs.user_cache_dir("dynamo_ext"))
+
+
+def warn(text: str) -> None:
+    """Say once what is wrong with the cache, and what follows."""
+    if text not in _warned:
+        _warned.add(text)
+        warnings.warn(f"dynamo_ext's cache {text}", FallbackWarning, stacklevel=2)
 
 
 class _ForeignError(sqlite3.DatabaseError):
@@ -69,8 +80,6 @@ class Table:
     name: ClassVar[str]
     most: ClassVar[int] = 20_000
     """Rows that stay, newest first."""
-
-    _warned: ClassVar[set[tuple[Path, str]]] = set()
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or folder() / "cache.sqlite"
@@ -103,7 +112,9 @@ class Table:
                 return self._run(text, values)
             except (sqlite3.Error, OSError) as error:
                 if not isinstance(error, _ForeignError) and _code(error) not in _UNREADABLE:
-                    self._go_without(error)
+                    # Another process may hold it for longer than it is worth waiting.
+                    if _code(error) not in _BUSY:
+                        warn(f"cannot be used now ({error}): {self.path}. {_AGAIN}")
                     return []
                 self._put_aside(error)
             with suppress(sqlite3.Error, OSError):
@@ -134,18 +145,7 @@ class Table:
                 self.path.with_name(self.path.name + suffix).replace(
                     self.path.with_name(aside + suffix)
                 )
-        self._warn(f"could not be read ({error}); it is now {aside}")
-
-    def _go_without(self, error: Exception) -> None:
-        # Another process may hold it for longer than it is worth waiting.
-        found = (self.path, str(error))
-        if _code(error) not in _BUSY and found not in self._warned:
-            self._warned.add(found)
-            self._warn(f"cannot be used now ({error}): {self.path}")
-
-    def _warn(self, text: str) -> None:
-        message = f"dynamo_ext's cache {text}. Races and trials of operations are run again."
-        warnings.warn(message, FallbackWarning, stacklevel=2)
+        warn(f"could not be read ({error}); it is now {aside}. {_AGAIN}")
 
 
 def _check_owner(connection: sqlite3.Connection) -> None:

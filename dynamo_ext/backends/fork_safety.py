@@ -13,7 +13,6 @@ _REMEDY = 'Start worker processes with "spawn", or use the engine in them alone.
 
 _begun: dict[str, int] = {}
 
-
 _leavers: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
 

@@ -95,14 +95,10 @@ def _is_torchs(graph: GraphModule, node: Any) -> bool:
 
 
 def _is_literal(value: Any) -> bool:
-    """Whether an argument is written the same in every process: a number, a node, a dtype."""
-    if isinstance(value, list | tuple):
-        return all(map(_is_literal, value))
-    if isinstance(value, slice):
-        return all(map(_is_literal, (value.start, value.stop, value.step)))
-    if isinstance(value, dict):
-        return all(map(_is_literal, value.values()))
-    return value is None or value is ... or isinstance(value, _LITERALS)
+    """Whether arguments are written the same in every process: numbers, nodes, dtypes."""
+    found: list[Any] = []
+    torch.fx.node.map_aggregate(value, found.append)
+    return all(each is None or each is ... or isinstance(each, _LITERALS) for each in found)
 
 
 def _operations(graph: GraphModule) -> Iterator[str]:

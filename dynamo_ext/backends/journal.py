@@ -5,8 +5,6 @@ recorder makes one per captured graph (``active``); without one, fallbacks becom
 that a plain ``torch.compile(backend="dx_onnxrt")`` is not silent either.
 """
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import os
@@ -15,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from dynamo_ext.errors import FallbackWarning
 from dynamo_ext.records.autotune import GraphRace
@@ -57,7 +55,7 @@ class Journal:
         self.kept: dict[str, KeptOperation] = {}
         self.lowered: dict[str, int | None] = {}
 
-    def merge(self, other: Journal) -> None:
+    def merge(self, other: Self) -> None:
         """Take over what another journal says of the same graph, and receive what it says later."""
         self.normalised = other.normalised
         self.folded = other.folded
@@ -81,8 +79,7 @@ class Journal:
         ``work`` is what ``FirstRun.used_up`` takes.
         """
         given = first_run.current()
-        why = given.used_up(*work)
-        if why:
+        if why := given.used_up(*work):
             self.add_fallback(
                 "lower", scope, partition=partition, message=why, remedy=given.remedy, cause="time"
             )
@@ -109,8 +106,7 @@ class Journal:
         text = message or (str(error).strip() if error else "")
         name = type(error).__name__ if error else ""
         key = (stage, scope, partition, operator, name, text)
-        known = self.fallbacks.get(key)
-        if known:
+        if known := self.fallbacks.get(key):
             self.fallbacks[key] = dataclasses.replace(known, count=known.count + 1)
             return
         self.fallbacks[key] = Fallback(*key, remedy, harmless=harmless, lack=lack, cause=cause)

@@ -41,19 +41,15 @@ def resolve(
         if name in known:
             values[name] = _convert(backend, known[name], value)
         elif "*" not in known:
-            raise OptionError(*_unknown(backend, name, list(known)))
+            message = f"{backend} has no option {name!r}."
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"Did you mean {near[0]!r}? " if near else ""
+            listed = f"{hint}It has: {', '.join(known)}."
+            raise OptionError(message, listed if known else "It takes no options at all.")
         else:
             # Compilers are distinguished by this, so it is hashable.
             values[name] = tuple(value) if isinstance(value, set | list) else value
     return values
-
-
-def _unknown(backend: str, name: str, names: list[str]) -> tuple[str, str]:
-    if not names:
-        return f"{backend} has no option {name!r}.", "It takes no options at all."
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f"Did you mean {near[0]!r}? " if near else ""
-    return f"{backend} has no option {name!r}.", f"{hint}It has: {', '.join(names)}."
 
 
 def _convert(backend: str, spec: OptionSpec, value: Any) -> Any:

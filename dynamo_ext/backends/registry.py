@@ -169,8 +169,7 @@ def probe(backend: Backend, chosen: str = FULL) -> Availability:
 
 def _with_another(answer: Availability, name: str, chosen: str) -> Availability:
     """``answer`` with the first other backend that ``auto`` tries and that works here, if any."""
-    others = (each for each in OURS if each != name and _load(each).races)
-    for each in others:
+    for each in (other for other in racing() if other != name):
         if chosen in {FULL, *precisions(_load(each))} and probe(_load(each), chosen).available:
             other = precision.label(each, {"precision": chosen})
             rest = f" Else: {answer.remedy}" if answer.remedy else ""

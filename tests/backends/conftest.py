@@ -132,7 +132,7 @@ def fresh_answers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(disk_cache.FOLDER, str(tmp_path))
     monkeypatch.setattr(support_cache, "_all", list(support_cache._all))
     for answers in support_cache._all:
-        monkeypatch.setattr(answers, "_known", {})
+        monkeypatch.setitem(vars(answers), "known", {})
         monkeypatch.setattr(answers, "_new", [])
 
 

@@ -226,11 +226,11 @@ def test_float32_is_not_calibrated(net: nn.Module) -> None:
 def test_inputs_that_cannot_be_looked_at_calibrate_nothing(
     net: nn.Module, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(_: object) -> None:
+    def fails(*_: object) -> None:
         raise NotImplementedError
 
     compiled = dynamo_ext.optimize("onnxrt:int8")(net)
-    monkeypatch.setattr("dynamo_ext.backends.pipeline.calls.engines._copied", fails)
+    monkeypatch.setattr("dynamo_ext.backends.pipeline.calls.engines.tree_map_only", fails)
     calibrate(compiled, batches(2))
     [given] = batches(1)
     with torch.no_grad():

@@ -121,7 +121,7 @@ def test_one_end_is_forgotten_once_the_work_is_done(tmp_path: Path, place: Path)
 def test_an_end_counts_until_the_first_run_is_done(place: Path) -> None:
     before = Attempt("engine", "1", "graph")
     before._begin("compiling")
-    before._drop()
+    before._end(forked=True)
     attempt, processes = Attempt("engine", "1", "graph"), []
     stages: list[crash_records.Stage] = ["compiling", "first running", "compiling"]
     for stage in stages:

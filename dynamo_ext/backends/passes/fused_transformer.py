@@ -8,7 +8,8 @@ one kernel each, which no engine knows: a whole encoder would stay in eager. The
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -16,6 +17,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from dynamo_ext.backends.torch_private.decompositions import Decompositions
+from dynamo_ext.torch_private import fx_nodes
+
+_ATTENTION = fx_nodes.overload("_native_multi_head_attention.default")
+_LAYER = fx_nodes.overload("_transformer_encoder_layer_fwd.default")
 
 _OVER_SOURCE, _OF_KEYS, _OVER_ALL = 0, 1, 2
 """Kinds of masks: (targets, sources); (batch, sources); (batch, heads, targets, sources)."""
@@ -24,49 +29,40 @@ _OVER_SOURCE, _OF_KEYS, _OVER_ALL = 0, 1, 2
 @functools.cache
 def decompositions() -> Decompositions:
     """Both kernels' decompositions, by operator."""
-    return {
-        torch.ops.aten._native_multi_head_attention.default: _attention,  # noqa: SLF001 - ATen's name
-        torch.ops.aten._transformer_encoder_layer_fwd.default: _encoder_layer,  # noqa: SLF001
-    }
+    return {_ATTENTION: _attention, _LAYER: _encoder_layer}
 
 
-def _attention(  # noqa: PLR0913, PLR0917 - the kernel's own arguments
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    embed_dim: int,
-    num_head: int,
-    qkv_weight: Tensor,
-    qkv_bias: Tensor,
-    proj_weight: Tensor,
-    proj_bias: Tensor,
-    mask: Tensor | None = None,
-    need_weights: bool = True,  # noqa: FBT001, FBT002
-    average_attn_weights: bool = True,  # noqa: FBT001, FBT002
-    mask_type: int | None = None,
-) -> Any:
+def _named(kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """The arguments of a kernel as attributes, by the names in its schema."""
+    return SimpleNamespace(**fx_nodes.named(kernel, args, kwargs))
+
+
+def _attention(*args: Any, **kwargs: Any) -> Any:
     """Attention of a batch to itself: (batch, targets, embed) and the weights of its softmax."""
-    if not query.numel() or not _fits(mask, mask_type, query, num_head):
+    of = _named(_ATTENTION, args, kwargs)
+    query, mask = of.query, of.mask
+    if not query.numel() or not _fits(mask, of.mask_type, query, of.num_head):
         return NotImplemented
-    projected = _projected((query, key, value), qkv_weight, qkv_bias, embed_dim)
+    inputs = query, of.key, of.value
+    projected = _projected(inputs, of.qkv_weight, of.qkv_bias, of.embed_dim)
     queries, keys, values = (
-        torch.unflatten(each, -1, (num_head, -1)).transpose(1, 2) for each in projected
+        torch.unflatten(each, -1, (of.num_head, -1)).transpose(1, 2) for each in projected
     )
-    hidden = _hidden(mask, mask_type)
-    if need_weights or hidden is not None:
+    hidden = _hidden(mask, of.mask_type)
+    if of.need_weights or hidden is not None:
         # Of a row without anything to see the kernel makes NaN, scaled_dot_product_attention 0.
-        scores = queries @ keys.transpose(-2, -1) / math.sqrt(embed_dim // num_head)
+        scores = queries @ keys.transpose(-2, -1) / math.sqrt(of.embed_dim // of.num_head)
         if hidden is not None:
             scores = scores.masked_fill(hidden, -math.inf)
         weights = scores.softmax(-1)
         mixed = weights @ values
-        weights = weights.mean(1) if average_attn_weights else weights
+        weights = weights.mean(1) if of.average_attn_weights else weights
     else:
         mixed = functional.scaled_dot_product_attention(queries, keys, values)
-    if not need_weights:
+    if not of.need_weights:
         weights = query.new_empty(0)
     together = mixed.transpose(1, 2).flatten(-2)
-    return functional.linear(together, proj_weight, proj_bias), weights
+    return functional.linear(together, of.proj_weight, of.proj_bias), weights
 
 
 def _projected(
@@ -102,50 +98,31 @@ def _hidden(mask: Tensor | None, mask_type: int | None) -> Tensor | None:
     return hidden[:, None, None, :] if mask_type == _OF_KEYS else hidden
 
 
-def _encoder_layer(  # noqa: PLR0913, PLR0917 - the kernel's own arguments
-    src: Tensor,
-    embed_dim: int,
-    num_heads: int,
-    qkv_weight: Tensor,
-    qkv_bias: Tensor,
-    proj_weight: Tensor,
-    proj_bias: Tensor,
-    use_gelu: bool,  # noqa: FBT001
-    norm_first: bool,  # noqa: FBT001
-    eps: float,
-    norm_weight_1: Tensor,
-    norm_bias_1: Tensor,
-    norm_weight_2: Tensor,
-    norm_bias_2: Tensor,
-    ffn_weight_1: Tensor,
-    ffn_bias_1: Tensor,
-    ffn_weight_2: Tensor,
-    ffn_bias_2: Tensor,
-    mask: Tensor | None = None,
-    mask_type: int | None = None,
-) -> Any:
+def _encoder_layer(*args: Any, **kwargs: Any) -> Any:
     """A layer of an encoder: (batch, length, embed) as it comes."""
-    if not src.numel() or not _fits(mask, mask_type, src, num_heads):
+    of = _named(_LAYER, args, kwargs)
+    if not of.src.numel() or not _fits(of.mask, of.mask_type, of.src, of.num_heads):
         return NotImplemented
 
-    norm = functools.partial(functional.layer_norm, normalized_shape=(embed_dim,), eps=eps)
-    first = functools.partial(norm, weight=norm_weight_1, bias=norm_bias_1)
-    second = functools.partial(norm, weight=norm_weight_2, bias=norm_bias_2)
+    norm = functools.partial(functional.layer_norm, normalized_shape=(of.embed_dim,), eps=of.eps)
+    first = functools.partial(norm, weight=of.norm_weight_1, bias=of.norm_bias_1)
+    second = functools.partial(norm, weight=of.norm_weight_2, bias=of.norm_bias_2)
 
     def attended(x: Tensor) -> Tensor:
-        of_attention = (qkv_weight, qkv_bias, proj_weight, proj_bias, mask, False, True, mask_type)
-        mixed: Tensor = _attention(x, x, x, embed_dim, num_heads, *of_attention)[0]
+        projections = of.qkv_weight, of.qkv_bias, of.proj_weight, of.proj_bias
+        masked = of.mask, False, True, of.mask_type
+        mixed: Tensor = _attention(x, x, x, of.embed_dim, of.num_heads, *projections, *masked)[0]
         return mixed
 
     def fed_forward(x: Tensor) -> Tensor:
-        wide = functional.linear(x, ffn_weight_1, ffn_bias_1)
+        wide = functional.linear(x, of.ffn_weight_1, of.ffn_bias_1)
         # Of `_addmm_activation` on CUDA, which has cuBLAS do it, GELU is the approximate one.
         form = "tanh" if wide.is_cuda else "none"
-        wide = functional.gelu(wide, approximate=form) if use_gelu else functional.relu(wide)
-        return functional.linear(wide, ffn_weight_2, ffn_bias_2)
+        wide = functional.gelu(wide, approximate=form) if of.use_gelu else functional.relu(wide)
+        return functional.linear(wide, of.ffn_weight_2, of.ffn_bias_2)
 
-    if norm_first:
-        x = src + attended(first(src))
+    if of.norm_first:
+        x = of.src + attended(first(of.src))
         return x + fed_forward(second(x))
-    x = first(src + attended(src))
+    x = first(of.src + attended(of.src))
     return second(x + fed_forward(x))

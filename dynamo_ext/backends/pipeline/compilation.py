@@ -28,7 +28,6 @@ from dynamo_ext.backends.pipeline.input_views import apart, value_of
 from dynamo_ext.backends.pipeline.memory_format import relaxed
 from dynamo_ext.backends.pipeline.normalisation import normalised
 from dynamo_ext.backends.pipeline.partition import (
-    EagerNode,
     PartitionPlan,
     computes,
     decide_support,
@@ -71,12 +70,7 @@ def compile_graph(
             parts = graph_parts.divided(graph, example_inputs)
             if parts:
                 return _in_parts(graph, parts, context)
-        if backend.whole_graph or _by_autocast(context):
-            in_partitions = None if backend.whole_graph else _settled(context)
-            return whole_graph.handed_over(graph, example_inputs, context, in_partitions), True
-        compilation = _GraphCompilation(graph, example_inputs, context)
-        run = compilation.compile()
-        return run, compilation.needs_check or context.refuses
+        return _in_one(graph, example_inputs, context)
 
     made = _or_eager(compiled, context)
     if made is None or is_forward(made[0], graph):
@@ -121,71 +115,69 @@ def _by_autocast(context: CompileContext) -> bool:
     return context.precision != FULL and bool(fact(context.backend, "lowered_by_autocast"))
 
 
-def _settled(context: CompileContext, part: int = 0) -> whole_graph.Compile:
+def _settled(context: CompileContext, part: int) -> whole_graph.Compile:
     """What compiles a graph with its casts in it; its results are checked as those of the graph."""
     settled = {**context.options, "precision": FULL, "verify": False}
     full = replace(context, options=settled)
     return lambda rest, inputs: _GraphCompilation(rest, inputs, full, part).compile()
 
 
-def _in_parts(
-    graph: GraphModule, parts: Sequence[graph_parts.Part], context: CompileContext
+def _in_one(
+    graph: GraphModule, inputs: Sequence[Any], context: CompileContext, part: int = 0
 ) -> tuple[Callable[..., Any], bool]:
-    """A graph whose parts are compiled one by one; those of too few operations are eager's.
+    """A graph, or a part of one, compiled without a cut for autograd.
 
     And whether something between the engines and the caller is to be checked.
     """
-    whole, by_autocast = context.backend.whole_graph, _by_autocast(context)
-    smallest = int(context.options.get("min_partition", MIN_PARTITION.default))
-    compilations: list[_GraphCompilation] = []
+    whole = context.backend.whole_graph
+    if whole or _by_autocast(context):
+        in_partitions = None if whole else _settled(context, part)
+        return whole_graph.handed_over(graph, inputs, context, in_partitions), True
+    compilation = _GraphCompilation(graph, inputs, context, part)
+    return compilation.compile(), compilation.needs_check or context.refuses
 
-    def compiled(number: int, part: graph_parts.Part) -> Callable[..., Any]:
+
+def _in_parts(
+    graph: GraphModule, parts: Sequence[graph_parts.Part], context: CompileContext
+) -> tuple[Callable[..., Any], bool]:
+    """As ``_in_one``, its parts compiled one by one; those of too few operations are eager's."""
+    by_engine = not (context.backend.whole_graph or _by_autocast(context))
+    smallest = int(context.options.get("min_partition", MIN_PARTITION.default))
+
+    def compiled(number: int, part: graph_parts.Part) -> tuple[Callable[..., Any], bool]:
         operations = part.operations()
         # Torch's threads spin for milliseconds, and slow down those of an engine.
-        disturbs = part.wakes_threads() and not (whole or by_autocast)
+        disturbs = by_engine and part.wakes_threads()
         fewest = 1 if disturbs else smallest
-        if reason := _why_eager(part, len(operations), fewest):
+        reason = ""
+        if part.rewrites:
+            reason = "It changes in place what an earlier part of the graph computed, for autograd."
+        elif len(operations) < fewest:
+            reason = too_few(len(operations), fewest, "between results of the graph")
+        if reason:
             record = _known(f"part_{number}", "forward", "eager", operations)
             record = replace(record, reason=reason, short=not part.rewrites)
             context.journal.partitions[record.name] = record
             raise StayEager
         with aot.one_of_several():
-            if whole or by_autocast:
-                in_partitions = None if whole else _settled(context, number)
-                return whole_graph.handed_over(part.graph, part.examples, context, in_partitions)
-            compilations.append(_GraphCompilation(part.graph, part.examples, context, number))
-            return compilations[-1].compile()
+            return _in_one(part.graph, part.examples, context, number)
 
-    calls = [_or_eager(partial(compiled, *each), context) for each in enumerate(parts, 1)]
-    if not any(calls):
+    made = [_or_eager(partial(compiled, *each), context) for each in enumerate(parts, 1)]
+    if not any(made):
         raise StayEager
-    pairs = zip(calls, parts, strict=True)
-    run = graph_parts.joined(graph, parts, [call or forward_of(p.graph) for call, p in pairs])
-    check = whole or by_autocast or context.refuses
-    return run, check or any(each.needs_check for each in compilations)
-
-
-def _why_eager(part: graph_parts.Part, operations: int, smallest: int) -> str:
-    """Why a part is not compiled; nothing where it is."""
-    if part.rewrites:
-        return "It changes in place what an earlier part of the graph computed, for autograd."
-    if operations >= smallest:
-        return ""
-    return too_few(operations, smallest, "between results of the graph")
+    pairs = zip(made, parts, strict=True)
+    calls = [each[0] if each else forward_of(part.graph) for each, part in pairs]
+    return graph_parts.joined(graph, parts, calls), any(each[1] for each in made if each)
 
 
 class _GraphCompilation:
     """One captured graph on its way through the stages."""
 
     def __init__(
-        self,
-        graph: GraphModule,
-        example_inputs: Sequence[Any],
-        context: CompileContext,
-        part: int = 0,
+        self, graph: GraphModule, inputs: Sequence[Any], context: CompileContext, part: int
     ) -> None:
         self._graph = graph
-        self._inputs = list(example_inputs)
+        self._inputs = list(inputs)
         self._context = context
         self._suffix = f"_of_part_{part}" if part else ""
         # Whether something between an engine and the caller makes a result, or changes an input.
@@ -228,10 +220,7 @@ class _GraphCompilation:
         for node, answer in answers.items():
             if not answer and computes(node):
                 context.journal.add_fallback(
-                    "unsupported",
-                    "graph",
-                    operator=operation_name(node),
-                    message=answer.reason,
+                    "unsupported", "graph", operator=operation_name(node), message=answer.reason
                 )
         if operations and all(answers.values()) and _returns_only_results(graph):
             record = _known(role + self._suffix, role, context.backend.name, operations)
@@ -315,12 +304,12 @@ class _GraphCompilation:
         return runners
 
     def _record_eager(self, parts: PartitionPlan, role: PartitionRole) -> None:
-        left: dict[EagerNode, list[Node]] = {}
+        left: dict[Support, list[Node]] = {}
         for node, each in parts.eager.items():
             left.setdefault(each, []).append(node)
         for number, (each, nodes) in enumerate(left.items()):
             record = _known(f"{role}_eager_{number}{self._suffix}", role, "eager", nodes)
-            record = replace(record, reason=each.reason, short=each.too_small)
+            record = replace(record, reason=each.reason, short=each.supported)
             self._context.journal.partitions[record.name] = record
 
 

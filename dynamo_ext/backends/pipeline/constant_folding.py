@@ -65,15 +65,11 @@ def _returned(graph: GraphModule) -> set[Node]:
     """The graph's results, and what they may be views of."""
     found = set(graph.graph.output_node().all_input_nodes)
     for node in reversed(graph.graph.nodes):
-        if node in found and _may_be_a_view(node):
+        # Of this one the schema does not say that it is a view.
+        unsaid = str(node.target) == "aten._unsafe_view.default"
+        if node in found and (unsaid or is_view(node) or not fx_nodes.is_overload(node.target)):
             found.update(node.all_input_nodes)
     return found
-
-
-def _may_be_a_view(node: Node) -> bool:
-    # Of this one the schema does not say so.
-    unsaid = str(node.target) == "aten._unsafe_view.default"
-    return unsaid or is_view(node) or not fx_nodes.is_overload(node.target)
 
 
 def _computable(node: Node) -> bool:

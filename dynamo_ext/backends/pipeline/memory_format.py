@@ -25,16 +25,10 @@ def order_of(value: Any) -> tuple[int, ...]:
     if 0 in sizes:
         return ()
     moving = [dim for dim, count in enumerate(sizes) if count != 1]
-    ranked = sorted(moving, key=lambda dim: -strides[dim])
-    if ranked == moving:
-        return ()
-    expected = 1
-    for dim in reversed(ranked):
-        if strides[dim] != expected:
-            return ()
-        expected *= sizes[dim]
-    places = iter(ranked)
-    return tuple(next(places) if count != 1 else dim for dim, count in enumerate(sizes))
+    ranked = iter(sorted(moving, key=lambda dim: -strides[dim]))
+    order = tuple(next(ranked) if count != 1 else dim for dim, count in enumerate(sizes))
+    dense = torch.empty_strided(sizes, strides, device="meta").permute(order).is_contiguous()
+    return order if dense and order != tuple(range(len(order))) else ()
 
 
 def expected_orders(graph: GraphModule) -> dict[int, tuple[int, ...]]:

@@ -9,7 +9,6 @@ import functools
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from torch.fx import GraphModule
@@ -18,9 +17,10 @@ from dynamo_ext.backends import disk_cache
 from dynamo_ext.backends.graph_key import captured_key
 from dynamo_ext.backends.support import graph_text
 from dynamo_ext.backends.support.engine_store import EngineStore, warn
-from dynamo_ext.backends.support.support_cache import surroundings
+from dynamo_ext.backends.support.support_cache import digest_of_code, surroundings
 from dynamo_ext.backends.torch_private import aot, decompositions
 from dynamo_ext.interruptions import pass_on, suppressed
+from dynamo_ext.records.graph import PartitionRole
 from dynamo_ext.torch_private import dispatch
 
 
@@ -58,7 +58,7 @@ def normalised(
         else:
             return aot.without_gradients(stage(made, "inference", traced))
 
-    def noted(made: GraphModule, role: aot.Role, facts: aot.Facts) -> Callable[..., Any]:
+    def noted(made: GraphModule, role: PartitionRole, facts: aot.Facts) -> Callable[..., Any]:
         if key and role == "inference" and facts.plain:
             places = {name: place for place, name in names.items()}
             # AOTAutograd is at work in a mode of its own.
@@ -73,12 +73,7 @@ def normalised(
 @functools.cache
 def _place() -> str:
     """Our code, torch's and the machine."""
-    ours = Path(__file__).parents[2]
-    folders = (ours / "backends", ours / "torch_private")
-    found = hashlib.sha256(repr([*surroundings(())]).encode())
-    for path in sorted(path for folder in folders for path in folder.rglob("*.py")):
-        found.update(path.read_bytes())
-    return found.hexdigest()
+    return repr([digest_of_code("backends", "torch_private"), *surroundings(())])
 
 
 @functools.lru_cache(maxsize=16)

@@ -29,23 +29,16 @@ from dynamo_ext.torch_private import dispatch, fx_nodes
 
 
 @dataclass(frozen=True)
-class EagerNode:
-    """Why an operation stays in eager; ``too_small`` where its partition has too few operations."""
-
-    reason: str
-    too_small: bool = False
-
-
-@dataclass(frozen=True)
 class PartitionPlan:
     """A partitioned graph: engine parts are ``call_module`` nodes, by the names in ``parts``.
 
-    ``parts`` and ``eager`` have the operations as they were before the graph was cut.
+    ``parts`` and ``eager`` have the operations as they were before the graph was cut. Of those in
+    ``eager`` the engine would take what is supported, were there more of it in a row.
     """
 
     graph: GraphModule
     parts: dict[str, list[Node]]
-    eager: dict[Node, EagerNode]
+    eager: dict[Node, Support]
 
 
 def computes(node: Node) -> bool:
@@ -118,11 +111,7 @@ def split(graph: GraphModule, answers: Mapping[Node, Support], smallest: int) ->
 
     Parts with fewer operations than ``smallest`` stay in eager, unless one part is the whole graph.
     """
-    eager = {
-        node: EagerNode(answer.reason)
-        for node, answer in answers.items()
-        if not answer and computes(node)
-    }
+    eager = {node: each for node, each in answers.items() if not each and computes(node)}
     groups = _propose(graph, answers)
     kept = []
     for group in groups:
@@ -132,7 +121,7 @@ def split(graph: GraphModule, answers: Mapping[Node, Support], smallest: int) ->
             kept.append(group)
             continue
         reason = too_few(len(operations), smallest, "in a row")
-        eager |= dict.fromkeys(operations, EagerNode(reason, too_small=True))
+        eager |= dict.fromkeys(operations, Support(supported=True, reason=reason))
     parts = {
         f"part_{number}": [node for node in graph.graph.nodes if node in group and computes(node)]
         for number, group in enumerate(kept)

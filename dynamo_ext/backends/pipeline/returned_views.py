@@ -56,7 +56,9 @@ def _made_by_eager(returned: Collection[Node]) -> dict[Node, list[Node]]:
         root = chain[-1].args[0]
         given = getattr(root, "op", "") == "placeholder"
         shared = given or root in returned or roots[root] > 1
-        if made := chain if shared else _from_overlap(chain):
+        # Else from the first view on whose elements may share memory.
+        places = [place for place, each in enumerate(chain, 1) if _may_overlap(each)]
+        if made := chain if shared else chain[: max(places, default=0)]:
             views[node] = made
     return views
 
@@ -64,12 +66,6 @@ def _made_by_eager(returned: Collection[Node]) -> dict[Node, list[Node]]:
 def is_returned_view(node: Node) -> bool:
     """Whether a node makes a view for the caller, and nothing else."""
     return bool(node.meta.get(_MARK))
-
-
-def _from_overlap(chain: list[Node]) -> list[Node]:
-    """The views of a chain from the first on whose elements may share memory; none if none do."""
-    places = [place for place, node in enumerate(chain, 1) if _may_overlap(node)]
-    return chain[: max(places, default=0)]
 
 
 def _may_overlap(node: Node) -> bool:

@@ -33,35 +33,20 @@ def handed_over(
     With a lower ``precision`` among the options the backend gets the graph under autocast. Weights
     are cast once, unless ``freeze`` is false.
     """
-    chosen = context.precision
-    if chosen == FULL:
-        return _handed_over(graph, inputs, context)
-    lowering = Lowering(graph, inputs, chosen)
-    lowered = lowering.graph()
+    lowering = None
     weights: dict[int, torch.Tensor] = {}
-    freeze = bool(context.options.get("freeze", True)) and not may_differentiate(inputs)
-    # In the code's own blocks of autocast, products may be in another precision.
-    if freeze and not dispatch.autocasts(graph):
-        weights = cast_weights.separate(lowered, inputs, lowering.dtype)
-    # Dynamo is tracing: of tensors that it does not know, sizes would be symbols that it cannot
-    # guard.
-    added = lowered.graph.find_nodes(op="placeholder")[len(inputs) :]
-    examples = [node.meta["example_value"] for node in added]
-    run = _handed_over(lowered, [*inputs, *examples], context, lowering, in_partitions)
-    if run == lowered.forward:
-        run = lowering.on()(forward_of(lowered))
-    return CastOnce(run, weights, lowering.dtype).call if weights else run
-
-
-def _handed_over(
-    graph: GraphModule,
-    inputs: Sequence[Any],
-    context: CompileContext,
-    lowering: Lowering | None = None,
-    in_partitions: Compile | None = None,
-) -> Callable[..., Any]:
-    """What the backend makes of a graph, under autocast where it is lowered."""
-    if lowering is not None:
+    if context.precision != FULL:
+        lowering = Lowering(graph, inputs, context.precision)
+        freeze = bool(context.options.get("freeze", True)) and not may_differentiate(inputs)
+        # In the code's own blocks of autocast, products may be in another precision.
+        freeze = freeze and not dispatch.autocasts(graph)
+        graph = lowering.graph()
+        if freeze:
+            weights = cast_weights.separate(graph, inputs, lowering.dtype)
+        # Dynamo is tracing: of tensors that it does not know, sizes would be symbols that it cannot
+        # guard.
+        added = graph.graph.find_nodes(op="placeholder")[len(inputs) :]
+        inputs = [*inputs, *(node.meta["example_value"] for node in added)]
         context.journal.lowered[""] = lowering.product_operations(graph, inputs)
     with lowering.on() if lowering else nullcontext(), _kept_apart(context.precision):
         if in_partitions is not None:
@@ -73,7 +58,11 @@ def _handed_over(
     if not callable(run):
         message = f"The backend returned {type(run).__name__}, which cannot be called."
         raise LoweringError(message)
-    return graph.forward if run is graph else run  # type: ignore[no-any-return]
+    as_it_is = run is graph or run == graph.forward
+    if lowering is None:
+        return graph.forward if as_it_is else run
+    run = lowering.on()(forward_of(graph)) if as_it_is else run
+    return CastOnce(run, weights, lowering.dtype).call if weights else run
 
 
 def _kept_apart(chosen: str) -> AbstractContextManager[None]:

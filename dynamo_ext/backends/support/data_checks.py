@@ -152,10 +152,13 @@ def _open_demands(graph: GraphModule) -> Iterator[_Demand]:
     Raises ``LoweringError`` where a constant does not fulfil it.
     """
     for demand in dict.fromkeys(each for node in graph.graph.nodes for each in _demands(node)):
-        known = _constant(graph, demand.operand)
-        if known is None:
+        given = demand.operand
+        if isinstance(given, Node) and given.op != "get_attr":
             yield demand
-        elif demand.broken(known).any():
+            continue
+        held = isinstance(given, Node)
+        known = attribute(graph, str(given.target)) if held else torch.tensor(given)
+        if demand.broken(known).any():
             raise LoweringError(_MESSAGE)
 
 
@@ -188,13 +191,6 @@ def _call(operator: Any, first: Any, *rest: Any) -> Any:
     shape = () if operator is torch.ops.aten.any.default else value.shape
     made.meta["val"] = value.new_empty(shape, dtype=torch.bool)
     return made
-
-
-def _constant(graph: GraphModule, operand: Any) -> torch.Tensor | None:
-    """The value of a number, or of a tensor that the graph holds; else ``None``."""
-    if not isinstance(operand, Node):
-        return torch.tensor(operand)
-    return attribute(graph, str(operand.target)) if operand.op == "get_attr" else None
 
 
 def _value(operand: Any) -> Any:

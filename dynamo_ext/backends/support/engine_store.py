@@ -10,14 +10,12 @@ import hashlib
 import itertools
 import os
 import stat
-import warnings
 from contextlib import suppress
 from pathlib import Path
 
 from dynamo_ext.backends import disk_cache
 from dynamo_ext.backends.base import Backend, Lowered, LoweringRequest, fact
 from dynamo_ext.backends.graph_key import program_key
-from dynamo_ext.errors import FallbackWarning
 from dynamo_ext.interruptions import pass_on, suppressed
 
 MOST_BYTES = 256 * 2**20
@@ -30,8 +28,6 @@ _written = itertools.count()
 
 _DIGEST = hashlib.sha256
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
-
-_warned: set[str] = set()
 
 
 class EngineStore:
@@ -126,8 +122,7 @@ def lowered(backend: Backend, request: LoweringRequest) -> Lowered:
     with suppressed(Exception):
         key = program_key(request.graph, versions) if versions else None
     store = EngineStore()
-    program = store.find(key) if key else None
-    if key and program is not None:
+    if key and (program := store.find(key)) is not None:
         try:
             loaded: Lowered = fact(backend, "restored")(request, program)
             return dataclasses.replace(loaded, from_disk=True)
@@ -143,7 +138,4 @@ def lowered(backend: Backend, request: LoweringRequest) -> Lowered:
 
 def warn(text: str) -> None:
     """Say once what is wrong with a file, or a folder, and that all goes on without it."""
-    if text not in _warned:
-        _warned.add(text)
-        message = f"dynamo_ext's cache of compiled graphs: {text}. The graph is compiled again."
-        warnings.warn(message, FallbackWarning, stacklevel=2)
+    disk_cache.warn(f"of compiled graphs: {text}. The graph is compiled again.")

@@ -4,29 +4,21 @@ Answers are kept on disk for later processes, for as long as the engine's code, 
 the processor stay the same.
 """
 
-from __future__ import annotations
-
 import atexit
 import functools
 import hashlib
 import importlib.util
 import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import torch
+from torch.fx import Node
 
 from dynamo_ext.backends.base import LoweringError
-from dynamo_ext.backends.disk_cache import Table, device_model
+from dynamo_ext.backends.disk_cache import Row, Table, device_model
 from dynamo_ext.backends.support.single_op import signature
 from dynamo_ext.interruptions import pass_on
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from torch.fx import Node
-
-    from dynamo_ext.backends.disk_cache import Row
 
 _BATCH = 32
 """New answers that are written together: each writing takes some milliseconds."""
@@ -42,9 +34,11 @@ class Answers:
     """What an engine, by the name of its folder, said of operations that it was given."""
 
     def __init__(self, engine: str, packages: Sequence[str]) -> None:
+        engines = f"backends/engines/{engine}", "backends/engines/onnx"
+        shared = "backends/support", "backends/torch_private", "torch_private", "numerics"
         # Of the code that runs, which an upgrade may replace on disk meanwhile.
-        self.place = functools.cache(functools.partial(_place, engine, _code(engine), packages))
-        self._known: dict[str, str] | None = None
+        code = digest_of_code(*engines, *shared, "backends/fx_graph.py")
+        self.place = functools.cache(functools.partial(_place, engine, code, packages))
         self._new: list[Row] = []
         _all.append(self)
 
@@ -72,13 +66,11 @@ class Answers:
             self.learn(key, reason, lasts=lasts)
         return self.known[key]
 
-    @property
+    @functools.cached_property
     def known(self) -> dict[str, str]:
         """What is known, from disk too."""
-        if self._known is None:
-            rows = AnswerTable().rows("place = ?", self.place())
-            self._known = {str(key): str(reason) for key, _, reason, _ in rows}
-        return self._known
+        rows = AnswerTable().rows("place = ?", self.place())
+        return {str(key): str(reason) for key, _, reason, _ in rows}
 
     def learn(self, key: str, answer: str, *, lasts: bool = True) -> None:
         """Know an answer from now on, and in later processes where it ``lasts``."""
@@ -102,7 +94,7 @@ def clear() -> int:
     """Forget all answers, here and on disk; how many there were."""
     _save()
     for answers in _all:
-        answers._known = {}  # noqa: SLF001 - our own
+        answers.known = {}
     return AnswerTable().clear()
 
 
@@ -118,14 +110,11 @@ def _place(engine: str, code: str, packages: Sequence[str]) -> str:
     return f"{engine} {hashlib.sha256(repr(facts).encode()).hexdigest()}"
 
 
-def _code(engine: str) -> str:
-    """A digest of the code that an engine's answers depend on."""
-    ours = Path(__file__).parents[2]
-    engines, private = ours / "backends" / "engines", "torch_private"
-    used = (engines / engine, engines / "onnx", ours / "backends" / private, ours / private)
-    found = hashlib.sha256((ours / "backends" / "fx_graph.py").read_bytes())
-    for folder in (*used, Path(__file__).parent, ours / "numerics"):
-        for path in sorted(folder.rglob("*.py")):
+def digest_of_code(*places: str) -> str:
+    """A digest of files and folders of this package."""
+    ours, found = Path(__file__).parents[2], hashlib.sha256()
+    for place in places:
+        for path in sorted(ours.glob(place if place.endswith(".py") else f"{place}/**/*.py")):
             found.update(path.read_bytes())
     return found.hexdigest()
 

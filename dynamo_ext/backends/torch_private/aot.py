@@ -5,7 +5,8 @@ import copy
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
+from unittest import mock
 
 import torch
 from torch._functorch import config
@@ -14,6 +15,7 @@ from torch.fx import GraphModule, Node
 
 from dynamo_ext.backends.torch_private.backend_registry import torch_backend
 from dynamo_ext.backends.torch_private.decompositions import Decompositions, refuse_wrong_cuts
+from dynamo_ext.records.graph import PartitionRole
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,7 @@ class Facts:
     plain: bool = True
 
 
-Role = Literal["inference", "forward", "backward"]
-Stage = Callable[[GraphModule, Role, Facts], Callable[[Sequence[Any]], Any]]
+Stage = Callable[[GraphModule, PartitionRole, Facts], Callable[[Sequence[Any]], Any]]
 """Compiles a graph of AOT's to what takes a sequence of its inputs."""
 
 
@@ -45,10 +46,7 @@ def restarts() -> tuple[type[BaseException], ...]:
 
 
 def aot_compile(
-    graph: GraphModule,
-    inputs: Sequence[Any],
-    stage: Stage,
-    decompositions: Decompositions,
+    graph: GraphModule, inputs: Sequence[Any], stage: Stage, decompositions: Decompositions
 ) -> Callable[..., Any]:
     """Run AOTAutograd: ``stage`` gets functional ATen graphs and compiles them.
 
@@ -58,7 +56,7 @@ def aot_compile(
 
     direct: list[Callable[[Sequence[Any]], Any]] = []
 
-    def compiled(graph: GraphModule, role: Role) -> Callable[..., Any]:
+    def compiled(graph: GraphModule, role: PartitionRole) -> Callable[..., Any]:
         facts = _facts(graph, len(inputs))
         run = stage(graph, role, facts)
         if role == "inference" and facts.plain:
@@ -132,8 +130,7 @@ def _without_zeros(backward: GraphModule) -> GraphModule:
     return backward
 
 
-@contextlib.contextmanager
-def _numbers_read() -> Iterator[None]:
+def _numbers_read() -> contextlib.AbstractContextManager[Any]:
     """Let a graph read a number out of a tensor (``pad`` by a tensor): it is then of any value.
 
     Dynamo ends its graphs at ``item``, and does not see what operators read by themselves.
@@ -141,25 +138,18 @@ def _numbers_read() -> Iterator[None]:
     context = TracingContext.try_get()
     mode = context.fake_mode if context is not None else None
     if mode is None:
-        yield
-        return
-    before, mode.allow_scalar_outputs = mode.allow_scalar_outputs, True
-    try:
-        yield
-    finally:
-        mode.allow_scalar_outputs = before
+        return contextlib.nullcontext()
+    return mock.patch.object(mode, "allow_scalar_outputs", new=True)
 
 
-@contextlib.contextmanager
-def one_of_several() -> Iterator[None]:
+def one_of_several() -> contextlib.AbstractContextManager[Any]:
     """Compile one of the parts of a graph: AOTAutograd keeps what it knows of each apart.
 
     It keeps the facts of the graph that it compiled last, which backward graphs read that are
     compiled later, in the order in which they first run.
     """
     context = TracingContext.try_get()
-    with tracing(context and copy.copy(context)):
-        yield
+    return tracing(context and copy.copy(context))
 
 
 def donate_nothing() -> None:

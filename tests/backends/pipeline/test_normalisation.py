@@ -13,7 +13,6 @@ from torch import nn
 import dynamo_ext
 from dynamo_ext.backends import disk_cache, registry
 from dynamo_ext.backends.pipeline import normalisation
-from dynamo_ext.backends.support import engine_store
 from dynamo_ext.errors import FallbackWarning
 from tests import forks
 
@@ -244,7 +243,7 @@ def test_a_damaged_graph_is_traced_again(traces):
     kept = normalisation.store()
     [(_, _, path)] = kept.files()
     kept.keep(path.name, b"[]\n{}")
-    engine_store._warned.clear()
+    disk_cache._warned.clear()
     with pytest.warns(FallbackWarning, match="cannot be read"):
         run(net(), X)
     assert len(traces) == 2

@@ -27,7 +27,7 @@ needs("onnxruntime")
 
 @pytest.fixture
 def store(tmp_path: Path) -> EngineStore:
-    engine_store._warned.clear()
+    disk_cache._warned.clear()
     return EngineStore(tmp_path / "engines")
 
 
@@ -161,7 +161,7 @@ def test_a_damaged_program_is_converted_again(converted: list[str]) -> None:
     text = path.read_bytes()
     for damaged in (text[:-1], text[:-1] + bytes([text[-1] ^ 1]), b"", text[:20]):
         path.write_bytes(damaged)
-        engine_store._warned.clear()
+        disk_cache._warned.clear()
         with pytest.warns(FallbackWarning, match="is damaged, and removed"):
             right(net(1))
         assert path.read_bytes() == text

@@ -120,10 +120,7 @@ class CastOnce:
     """
 
     def __init__(
-        self,
-        run: Callable[..., Any],
-        weights: Mapping[int, torch.Tensor],
-        dtype: torch.dtype,
+        self, run: Callable[..., Any], weights: Mapping[int, torch.Tensor], dtype: torch.dtype
     ) -> None:
         self._run = run
         self._positions = tuple(weights)

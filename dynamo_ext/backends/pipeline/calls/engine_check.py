@@ -19,12 +19,8 @@ from dynamo_ext.records.common import FULL
 from dynamo_ext.records.graph import KeptOperation
 from dynamo_ext.torch_private import fx_nodes
 
-
-class Ran(NamedTuple):
-    """An engine, and what it gave for a call."""
-
-    engine: Engine
-    outputs: Sequence[Any]
+Ran = tuple[Engine, Sequence[Any]]
+"""An engine, and what it gave for a call."""
 
 
 class Reference(NamedTuple):
@@ -53,32 +49,27 @@ class EngineCheck:
         self.kept: tuple[str, ...] = ()
 
     def trusted(
-        self,
-        args: Sequence[Any],
-        constants: WeightSet | None,
-        ran: Ran,
-        expected: Sequence[Any],
+        self, args: Sequence[Any], constants: WeightSet, ran: Ran, expected: Sequence[Any]
     ) -> Ran | str:
         """The engine to trust with what it gives, or why there is none.
 
         ``expected`` is what eager gives. An engine that is merely too far off for the user's bound
         is trusted, since a graph's results are judged as a whole; but not one that met it before.
         """
-        right = Reference(expected, expected)
+        (engine, outputs), right = ran, Reference(expected, expected)
         if self._context.precision == FULL:
-            wrong = ties.disagreement(self._graph, args, ran.outputs, expected, rounding=True)
+            wrong = ties.disagreement(self._graph, args, outputs, expected, rounding=True)
         else:
             right = Reference(expected, higher_precision.exact(self._graph, args, expected))
-            wrong = self._lost(ran.outputs, right)
-        missed = "" if wrong else self._context.missed(ran.outputs, right.exact)
-        later = ran.engine.doubted
-        if (wrong or missed) and not later:
-            again = self._again(args, constants, ran.outputs, right, wrong=bool(wrong))
+            wrong = self._lost(outputs, right)
+        missed = "" if wrong else self._context.missed(outputs, right.exact)
+        if (wrong or missed) and not engine.doubted:
+            again = self._again(args, constants, outputs, right, wrong=bool(wrong))
             if again is not None:
                 return again
-        if missed and later and not ran.engine.missed:
+        if missed and engine.doubted and not engine.missed:
             return missed
-        ran.engine.missed = ran.engine.missed or bool(missed)
+        engine.missed = engine.missed or bool(missed)
         return wrong or ran
 
     def forget_kept(self) -> None:
@@ -95,7 +86,7 @@ class EngineCheck:
     def _again(
         self,
         args: Sequence[Any],
-        constants: WeightSet | None,
+        constants: WeightSet,
         outputs: Sequence[Any],
         right: Reference,
         *,
@@ -114,7 +105,7 @@ class EngineCheck:
             engine = self._engines.build(args, constants, [each.name for each in ranked[:count]])
             with crash_records.during(self._context.attempt, "first running"):
                 outputs = engine.first_call(args)
-            made[:] = [Ran(engine, outputs)]
+            made[:] = [(engine, outputs)]
             errors.append((count, lowered_precision.largest_error(outputs, right.exact)))
             return not (self._lost(outputs, right) or self._context.missed(outputs, right.exact))
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
+from torch.utils._pytree import tree_map_only
 
 from dynamo_ext.backends import calibration, crash_records
 from dynamo_ext.backends.base import CompiledFn, fact
@@ -48,12 +49,8 @@ class Engine:
     missed: bool = False
     lowered: int | None = None
 
-    def call(self, args: Sequence[Any]) -> Sequence[Any]:
-        """Run it on the arguments of the partition."""
-        return self._laid_out(*self.select(args))
-
     def first_call(self, args: Sequence[Any]) -> Sequence[Any]:
-        """``call``, which finds out about ``shared``."""
+        """Run it on the arguments of the partition, and find out about ``shared``."""
         # In this form engines read them where they are.
         given = [aligned(v) if dispatch.is_plain_tensor(v) else v for v in self.select(args)]
         outputs = self.run(*given)
@@ -79,7 +76,7 @@ class Engine:
         return in_layout(outputs, self.orders)
 
     def fast_path(self) -> FastPath:
-        """``call`` with no more steps than it needs."""
+        """How it is run later, with no more steps than it needs."""
         return (self._laid_out if self.orders or self.shared else self.run), self.select
 
 
@@ -87,9 +84,8 @@ class Engines:
     """Builds the engines and finds the one for a call.
 
     ``weights`` maps positions of placeholders to parameters and buffers that may be constants.
-    ``fast_unfrozen`` is the trusted engine that gets them as inputs, once there is one; ``lowered``
-    is that of the last one built or trusted, and ``calibrated`` counts the calls by which it was
-    calibrated.
+    ``sets`` has those that are, ``unfrozen`` none. ``lowered`` is that of the last engine built or
+    trusted, and ``calibrated`` counts the calls by which it was calibrated.
     """
 
     def __init__(
@@ -112,7 +108,7 @@ class Engines:
         self.sets = WeightSets(known, self._release)
         self.frozen = len(known) if self.sets.live else 0
         self.known: dict[tuple[Any, ...], Engine | None] = {}
-        self.fast_unfrozen: FastPath | None = None
+        self.unfrozen = WeightSet()
         self._calls: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
         self.calibrated = 0
         self.seconds = 0.0
@@ -121,18 +117,18 @@ class Engines:
         self.built = 0
         self._process = os.getpid()
 
-    def constants(self, args: Sequence[Any]) -> WeightSet | None:
+    def constants(self, args: Sequence[Any]) -> WeightSet:
         """The weights to make constants of for a call; none where they are to be inputs."""
         found = self.sets.holding(args)
-        if found is None and self.fast_unfrozen is None:
+        if found is None and self.unfrozen.fast_path is None:
             found = self.sets.new(args)
-        return found
+        return found or self.unfrozen
 
-    def key(self, args: Sequence[Any], constants: WeightSet | None) -> tuple[Any, ...]:
+    def key(self, args: Sequence[Any], constants: WeightSet) -> tuple[Any, ...]:
         """What must be equal for one engine to serve two calls."""
-        return constants and constants.number, *(shape_key(args) if self.per_shape else ())
+        return constants.number, *(shape_key(args) if self.per_shape else ())
 
-    def calibrate(self, args: Sequence[Any], constants: WeightSet | None) -> bool:
+    def calibrate(self, args: Sequence[Any], constants: WeightSet) -> bool:
         """Keep a call's inputs for the engine to come; false where it is there, or needs none.
 
         Those with values that are not finite say nothing of ranges.
@@ -146,17 +142,18 @@ class Engines:
             with suppressed(Exception):
                 given = self._given(constants)(args)
                 if all(each.isfinite().all() for each in given if isinstance(each, torch.Tensor)):
-                    calls.append([_copied(each) for each in given])
+                    copied = tree_map_only(torch.Tensor, lambda x: x.detach().clone(), [*given])
+                    calls.append(copied)
         return True
 
-    def takes_ranges(self, constants: WeightSet | None) -> bool:
+    def takes_ranges(self, constants: WeightSet) -> bool:
         """Whether the partition has a convolution whose weights are constants."""
         return any(map(is_convolution, self.products(constants)))
 
-    def products(self, constants: WeightSet | None) -> list[Node]:
+    def products(self, constants: WeightSet) -> list[Node]:
         """What int8 rounds where it can: products whose weights are constants, in float32."""
         placeholders = self._graph.graph.find_nodes(op="placeholder")
-        constant = {placeholders[position] for position in (constants.weights if constants else ())}
+        constant = {placeholders[position] for position in constants.weights}
         found = []
         for node in self._graph.graph.nodes:
             place = weights_place(node)
@@ -169,7 +166,7 @@ class Engines:
         return found
 
     def build(
-        self, args: Sequence[Any], constants: WeightSet | None, full: Collection[str] = ()
+        self, args: Sequence[Any], constants: WeightSet, full: Collection[str] = ()
     ) -> Engine:
         """Lower the partition; whatever the backend raises is raised, and no engine known then.
 
@@ -180,8 +177,7 @@ class Engines:
         start = time.perf_counter()
         with Listening(), dispatch.outside_modes():
             graph = specialised(self._graph, args) if self.per_shape else self._graph
-            weights = constants.weights if constants else {}
-            graph = frozen(graph, weights, self._unused)
+            graph = frozen(graph, constants.weights, self._unused)
             examples = [n.meta.get("val") for n in graph.graph.nodes if n.op == "placeholder"]
             orders = expected_orders(graph)
             calls, context = self._calls.get(key, []), self._context
@@ -197,56 +193,48 @@ class Engines:
         self.from_disk = lowered.from_disk
         if calls:
             # An engine's memory goes with the last reference to it.
-            held = (weakref.ref(made), weakref.ref(constants) if constants else None)
-            made.run = calibration.counted(lowered.run, partial(self._doubt, *held))
+            doubt = partial(self._doubt, weakref.ref(made), weakref.ref(constants))
+            made.run = calibration.counted(lowered.run, doubt)
         self.calibrated = len(calls)
         self.seconds += time.perf_counter() - start
         self.built += 1
         return made
 
-    def _given(self, constants: WeightSet | None) -> Callable[[Sequence[Any]], Sequence[Any]]:
-        weights = constants.weights if constants else {}
-        given = [i for i in range(self._count) if i not in self._unused and i not in weights]
-        return _selector(given, self._count)
+    def _given(self, constants: WeightSet) -> Callable[[Sequence[Any]], Sequence[Any]]:
+        left_out = {*self._unused, *constants.weights}
+        return _selector([i for i in range(self._count) if i not in left_out], self._count)
 
     def proven(self) -> bool:
         """Whether any engine is trusted."""
         return any(engine is not None and engine.trusted for engine in list(self.known.values()))
 
-    def trust(self, engine: Engine, args: Sequence[Any], constants: WeightSet | None) -> None:
+    def trust(self, engine: Engine, args: Sequence[Any], constants: WeightSet) -> None:
         """Have calls as this one go to the engine unchecked, and by the shortest way."""
         engine.trusted = True
         key = self.key(args, constants)
         # Others may have been built after it, with products kept.
         self.known[key], self.lowered = engine, engine.lowered
         self._calls.pop(key, None)
-        if self.per_shape:
-            return
-        if constants is not None:
+        if not self.per_shape:
             constants.fast_path = engine.fast_path()
-        else:
-            self.fast_unfrozen = engine.fast_path()
 
-    def _doubt(self, engine: weakref.ref[Engine], constants: weakref.ref[WeightSet] | None) -> None:
+    def _doubt(self, engine: weakref.ref[Engine], constants: weakref.ref[WeightSet]) -> None:
         """Have the next call of a trusted engine checked as its first one was."""
-        made, weights = engine(), constants() if constants else None
+        made, weights = engine(), constants()
         if made is None or not made.trusted:
             return
         made.trusted, made.doubted = False, True
         if weights is not None:
             weights.fast_path = None
-        elif constants is None:
-            self.fast_unfrozen = None
 
     def leave(self) -> None:
         """Forget the shortest ways, and keep the engines."""
-        self.fast_unfrozen = None
-        for each in self.sets.live:
+        for each in (*self.sets.live, self.unfrozen):
             each.fast_path = None
 
     def clear(self) -> None:
         """Let go of all engines."""
-        self.fast_unfrozen = None
+        self.unfrozen.fast_path = None
         self.known.clear()
         self._calls.clear()
         self.sets.live = ()
@@ -272,10 +260,6 @@ def _fixed_outputs(graph: GraphModule) -> set[int]:
             varying.add(node)
     outputs: Any = graph.graph.output_node().args[0]
     return {i for i, node in enumerate(outputs) if hasattr(node, "op") and node not in varying}
-
-
-def _copied(value: Any) -> Any:
-    return value.detach().clone() if isinstance(value, torch.Tensor) else value
 
 
 def _selector(positions: Sequence[int], total: int) -> Callable[[Sequence[Any]], Sequence[Any]]:

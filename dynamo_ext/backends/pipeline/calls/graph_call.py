@@ -9,27 +9,22 @@ that adds to its input in place::
     call 9    of an engine that was right before: it fails, and the exception is raised
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from torch.fx import GraphModule
 
 from dynamo_ext.backends import crash_records, effects
 from dynamo_ext.backends.fx_graph import held_tensors
+from dynamo_ext.backends.journal import Journal
+from dynamo_ext.backends.pipeline.calls.graph_check import GraphCheck, Outcome
 from dynamo_ext.backends.undo import Undo
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.numerics.rng_state import TorchState
 from dynamo_ext.timing import first_run
 from dynamo_ext.torch_private import dispatch
 from dynamo_ext.torch_private.entered_modes import forward_of, is_forward
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from torch.fx import GraphModule
-
-    from dynamo_ext.backends.journal import Journal
-    from dynamo_ext.backends.pipeline.calls.graph_check import GraphCheck, Outcome
 
 RUN_FAILURES = 3
 """Failed calls after which a graph, or a partition, stays in eager."""

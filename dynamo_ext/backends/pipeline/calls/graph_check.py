@@ -6,27 +6,21 @@ where AOTAutograd copies a new value back, or makes a view. Its reference is eag
 inputs. Graphs that draw random numbers are not compared: a compiler may draw them otherwise.
 """
 
-from __future__ import annotations
-
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
+from torch.fx import GraphModule
 
 from dynamo_ext.backends import calibration, precision
+from dynamo_ext.backends.compile_context import CompileContext
+from dynamo_ext.backends.undo import Undo
 from dynamo_ext.interruptions import suppressed
 from dynamo_ext.numerics import higher_precision, verdict
 from dynamo_ext.records.common import FULL
 from dynamo_ext.torch_private import dispatch
 from dynamo_ext.torch_private.entered_modes import forward_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from torch.fx import GraphModule
-
-    from dynamo_ext.backends.compile_context import CompileContext
-    from dynamo_ext.backends.undo import Undo
 
 _LEVELS = frozenset({"_grad_increment_nesting", "_jvp_increment_nesting"})
 
@@ -60,15 +54,14 @@ class GraphCheck:
         self._graph = graph
         self._eager = forward_of(graph)
         self._context = context
-        self._precision = precision.of(context.options)
-        self.remedy = "" if self._precision == FULL else precision.REMEDY
+        self.remedy = "" if context.precision == FULL else precision.REMEDY
         # Where derivatives of torch.func raise without gradients, the levels they entered stay.
         names = {getattr(node.target, "__name__", "") for node in graph.graph.nodes}
         self._compares = _LEVELS.isdisjoint(names)
 
     def is_final(self) -> bool:
         """Whether no later call is to be checked: one that calibrates int8 runs in eager."""
-        return not (calibration.is_active() and self._precision == "int8")
+        return not (calibration.is_active() and self._context.precision == "int8")
 
     def expected(
         self, args: Sequence[Any], weights: Sequence[torch.Tensor], undo: Undo | None
@@ -104,7 +97,7 @@ class GraphCheck:
             found.values(changed=changed),
             expected.values(changed=changed),
             lambda: exact().values(changed=changed),
-            self._precision,
+            self._context.precision,
             names=found.names(),
         )
         if not wrong and self._context.refuses:

@@ -54,9 +54,8 @@ class Overlaps:
         # Dynamo does not guard on a symbolic size, which may reach beyond a stride.
         if any(_overlaps_itself(args[position]) for position in self._changed):
             return True
-        return len(owners) < len(watched) and self._reach(args)
-
-    def _reach(self, args: Sequence[Any]) -> bool:
+        if len(owners) == len(watched):
+            return False
         spans = {position: _span(args[position]) for position in self._watched}
         return any(
             position != other and start < spans[other][1] and spans[other][0] < end

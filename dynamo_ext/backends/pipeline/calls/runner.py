@@ -11,7 +11,7 @@ from dynamo_ext.backends import calibration, crash_records, fork_safety, precisi
 from dynamo_ext.backends.base import RunThisCallEagerlyError, StayEager, fact
 from dynamo_ext.backends.compile_context import CompileContext
 from dynamo_ext.backends.pipeline.calls import shape_limit
-from dynamo_ext.backends.pipeline.calls.engine_check import EngineCheck, Ran
+from dynamo_ext.backends.pipeline.calls.engine_check import EngineCheck
 from dynamo_ext.backends.pipeline.calls.engines import Engine, Engines
 from dynamo_ext.backends.pipeline.calls.graph_call import RUN_FAILURES
 from dynamo_ext.backends.pipeline.calls.weight_sets import WeightSet
@@ -64,7 +64,7 @@ class Runner:
         Where calls calibrate, the first one after them lowers; where the seconds for a first run
         are used up, the first one that has some.
         """
-        constants = next(iter(self._engines.sets.live), None)
+        constants = next(iter(self._engines.sets.live), self._engines.unfrozen)
         later = self._context.precision == "int8" and calibration.is_active()
         later = later and self._engines.takes_ranges(constants)
         if not (later or self._engines.per_shape or self._is_late()):
@@ -75,7 +75,7 @@ class Runner:
     def call(self, args: Sequence[Any]) -> Sequence[Any]:
         """Run the partition: in an engine where one is trusted, and eagerly where it fails."""
         engines = self._engines
-        fast = engines.fast_unfrozen
+        fast = engines.unfrozen.fast_path
         for each in engines.sets.live:
             if each.watch.fresh(args):
                 fast = each.fast_path
@@ -89,8 +89,10 @@ class Runner:
         return self._cold(args)
 
     def _cold(self, args: Sequence[Any]) -> Sequence[Any]:
-        if self._dead:
-            self._tell()
+        if self._untold is not None:
+            remedy, self._untold = self._untold, None
+            self._note("unavailable", message=self._dead, remedy=remedy)
+            self._record()
         # Dynamo guards on a tensor's class: after one call with real tensors no fake ones come.
         if self._dead or (not self._engines.proven() and any(map(dispatch.is_fake, args))):
             return self._eager(*args)
@@ -101,12 +103,13 @@ class Runner:
                 if self._is_late(built=engine is not None):
                     return self._eager(*args)
                 return self._first(args, constants)
+            run, select = engine.fast_path()
             try:
-                return engine.call(args)
+                return run(*select(args))
             except Exception as error:  # noqa: BLE001
                 return self._failed(error, args)
 
-    def _first(self, args: Sequence[Any], constants: WeightSet | None) -> Sequence[Any]:
+    def _first(self, args: Sequence[Any], constants: WeightSet) -> Sequence[Any]:
         """A call of an engine that is not trusted yet: built where there is none, and checked."""
         with first_run.current().working():
             engine = self._engine(args, constants)
@@ -119,7 +122,7 @@ class Runner:
                 return self._failed(error, args)
             if self._context.options.get("verify", True):
                 expected = self._eager(*args)
-                found = self._check.trusted(args, constants, Ran(engine, outputs), expected)
+                found = self._check.trusted(args, constants, (engine, outputs), expected)
                 if isinstance(found, str):
                     remedy = "" if self._context.precision == FULL else precision.REMEDY
                     remedy = _CALIBRATE if engine.doubted else remedy
@@ -142,7 +145,7 @@ class Runner:
             self._record()
         return bool(self._late)
 
-    def _engine(self, args: Sequence[Any], constants: WeightSet | None) -> Engine | None:
+    def _engine(self, args: Sequence[Any], constants: WeightSet) -> Engine | None:
         """The engine for a call, built where there is none; ``None`` where eager is to run it."""
         engines = self._engines
         calibrates = self._context.precision == "int8" and calibration.is_active()
@@ -189,12 +192,6 @@ class Runner:
         if not self._dead:
             self._dead, self._untold = reason, remedy
             self._engines.leave()
-
-    def _tell(self) -> None:
-        if self._untold is not None:
-            remedy, self._untold = self._untold, None
-            self._note("unavailable", message=self._dead, remedy=remedy)
-            self._record()
 
     def _die(self, stage: FallbackStage, **facts: Any) -> None:
         """Run in eager from now on; ``facts`` are those of a fallback."""

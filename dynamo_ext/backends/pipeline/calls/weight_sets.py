@@ -40,16 +40,16 @@ FastPath = tuple[Callable[..., Sequence[Any]], Callable[[Sequence[Any]], Sequenc
 
 @dataclass(eq=False)
 class WeightSet:
-    """The weights of one instance.
+    """The weights of one instance, or none, where all of them are inputs.
 
     ``weights`` maps positions of a call's arguments to aliases of the tensors that were there, and
-    ``references`` to these tensors, without keeping them; ``fast_path`` is the trusted engine
-    that has them as constants, once there is one.
+    ``references`` to these tensors, without keeping them; where there are any, ``watch`` sees their
+    changes. ``fast_path`` is the trusted engine that has them as constants, once there is one.
     """
 
-    number: int
-    weights: Mapping[int, torch.Tensor]
-    watch: Watch
+    number: int = -1
+    weights: Mapping[int, torch.Tensor] = field(default_factory=dict)
+    watch: Watch = field(init=False)
     references: dict[int, weakref.ref[torch.Tensor]] = field(default_factory=dict)
     fast_path: FastPath | None = None
 
@@ -114,7 +114,9 @@ class WeightSets:
         # Unwatched, as for want of memory, they are inputs.
         with suppressed(Exception), dispatch.outside_modes():
             aliases = {position: weight.detach() for position, weight in weights.items()}
-            made = WeightSet(self._built, aliases, Watch(weights))
+            watch = Watch(weights)
+            made = WeightSet(self._built, aliases)
+            made.watch = watch
         if made is None:
             return None
         self._built += 1

@@ -305,7 +305,7 @@ def test_a_wrong_lowering_is_found(monkeypatch: pytest.MonkeyPatch, fresh_answer
         (lambda x: x[None], "shape"),
         (lambda x: x.nothing, "nothing"),
     ):
-        monkeypatch.setattr(xla.XLA._answers, "_known", {})
+        monkeypatch.setitem(vars(xla.XLA._answers), "known", {})
         monkeypatch.setattr(xla_lowerings, "lowering", lambda _, wrong=wrong: wrong)
         answer = registry.get("xla").supports(node_of(torch.ops.aten.exp.default, ODD))
         assert not answer

@@ -14,7 +14,8 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812 - as torch's own documentation has it
 
 import dynamo_ext
-from dynamo_ext.backends.pipeline import freeze, whole_graph
+from dynamo_ext.backends.compile_context import CompileContext
+from dynamo_ext.backends.pipeline import freeze
 from dynamo_ext.backends.pipeline.autocast import cast_weights
 from tests.needs import needs_backend
 
@@ -209,14 +210,14 @@ def test_weights_that_are_swapped_to_and_fro(how: str) -> None:
 
 def test_a_weight_that_changes_while_the_graph_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     module = mlp()
-    handed_over = whole_graph._handed_over
+    lower = CompileContext.lower
 
     def slow(*given: Any) -> Any:
-        run = handed_over(*given)
+        made = lower(*given)
         module[0].weight.mul_(2)
-        return run
+        return made
 
-    monkeypatch.setattr(whole_graph, "_handed_over", slow)
+    monkeypatch.setattr(CompileContext, "lower", slow)
     fast = lowered("aot_eager", module)
     for _ in range(2):
         torch.testing.assert_close(fast(X), by_autocast(module, X), rtol=0, atol=0)
