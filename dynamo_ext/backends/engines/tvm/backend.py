@@ -19,9 +19,8 @@ from dynamo_ext.backends.base import (
     Support,
     unavailable,
 )
-from dynamo_ext.backends.engines.tvm import session, target
+from dynamo_ext.backends.engines.tvm import session, target, tuning
 from dynamo_ext.backends.engines.tvm.ops import CONVERTERS
-from dynamo_ext.backends.engines.tvm.tuning import search
 from dynamo_ext.backends.support.tensor_limits import INTEGERS, TensorLimits
 from dynamo_ext.backends.support.tried_backend import TriedBackend
 from dynamo_ext.backends.torch_private import decompositions
@@ -109,7 +108,7 @@ class TvmMetaScheduleBackend(TvmBackend):
         *PARTITION_OPTIONS,
         OptionSpec("tune", default=True, help="search schedules for functions without a record"),
         OptionSpec("trials", 64, "schedules measured for each function without a record", least=0),
-        OptionSpec("budget", search.BUDGET, "most seconds of searching for one graph", least=0),
+        OptionSpec("budget", tuning.BUDGET, "most seconds of searching for one graph", least=0),
         OptionSpec("database", "", "folder of records; empty means one in the user's cache"),
     )
 
@@ -128,7 +127,7 @@ class TvmMetaScheduleBackend(TvmBackend):
 
     def compiled(self, request: LoweringRequest) -> Lowered:
         """Convert, fuse, search for what has no record, and compile with the best known."""
-        return Lowered(session.Session(request.graph, partial(search.built, request)).run)
+        return Lowered(session.Session(request.graph, partial(tuning.built, request)).run)
 
 
 TVM = TvmBackend()
