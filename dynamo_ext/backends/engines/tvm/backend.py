@@ -60,6 +60,12 @@ class TvmBackend(TriedBackend):
     )
     cut_up = (
         *decompositions.BACKWARD,
+        # Their pieces are fused again.
+        "_native_batch_norm_legit.default",
+        "_native_batch_norm_legit_no_training.default",
+        "gelu.default",
+        "isinf.default",
+        "isnan.default",
         # Operators, most of them of backward graphs, that have no converters.
         "native_group_norm.default",
         "tanh_backward.default",
