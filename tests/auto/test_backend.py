@@ -373,8 +373,8 @@ def test_no_race_is_held_within_a_checkpoint(races):
 
 def test_who_would_begin_after_the_time_for_compiling_is_left_out(monkeypatch):
     ofi = registry.get("ofi")
-    lower = ofi.lower
-    monkeypatch.setattr(ofi, "lower", lambda *args: wait(1.1) or lower(*args))
+    lower = ofi.lower_for
+    monkeypatch.setattr(ofi, "lower_for", lambda *args: wait(1.1) or lower(*args))
     options = {
         "candidates": "ofi+ts",
         "budget": 0.3,

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.fx import GraphModule
 
 from dynamo_ext.backends import torch_registered
-from dynamo_ext.backends.base import CompiledFn, Inputs, Options, WholeGraphBackend
+from dynamo_ext.backends.base import Lowered, LoweringRequest, WholeGraphBackend
 from dynamo_ext.backends.torch_private import aot, backend_registry
 from dynamo_ext.errors import OptionError
 from dynamo_ext.records.common import Availability
@@ -36,12 +35,10 @@ class CallableBackend(WholeGraphBackend):
         version = "" if code is None else hashlib.sha256(code.co_code).hexdigest()[:16]
         return Availability(available=True, version=version)
 
-    def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
+    def lower_for(self, request: LoweringRequest) -> Lowered:
         """Call the function."""
-        del options
         with aot.donating_nothing():
-            compiled: CompiledFn = self.function(graph, list(example_inputs))
-        return compiled
+            return Lowered(self.function(request.graph, list(request.inputs)))
 
 
 def _is_compiler(value: Any) -> bool:
@@ -74,7 +71,7 @@ class TorchBackend(CallableBackend):
         """What is known of torch's backend of this name."""
         return torch_registered.availability(self.name)
 
-    def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
+    def lower_for(self, request: LoweringRequest) -> Lowered:
         """Look the function up and call it."""
         self.function = backend_registry.torch_backend(self.name)
-        return super().lower(graph, example_inputs, options)
+        return super().lower_for(request)

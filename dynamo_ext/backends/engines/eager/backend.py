@@ -6,15 +6,12 @@ makes of it.
 
 from collections.abc import Sequence
 
-from torch.fx import GraphModule
-
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import (
     DIVIDE,
     VERIFY_GRAPH,
-    CompiledFn,
-    Inputs,
-    Options,
+    Lowered,
+    LoweringRequest,
     WholeGraphBackend,
 )
 from dynamo_ext.backends.torch_private import aot
@@ -28,10 +25,9 @@ class EagerBackend(WholeGraphBackend):
     summary = "The captured graph, run by PyTorch operation by operation"
     options: Sequence[OptionSpec] = (*precision.BY_AUTOCAST, VERIFY_GRAPH)
 
-    def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
+    def lower_for(self, request: LoweringRequest) -> Lowered:
         """Return the graph's own ``forward``."""
-        del example_inputs, options
-        return graph.forward
+        return Lowered(request.graph.forward)
 
 
 class AotEagerBackend(WholeGraphBackend):
@@ -42,10 +38,9 @@ class AotEagerBackend(WholeGraphBackend):
     through_aot = True
     options: Sequence[OptionSpec] = (*precision.BY_AUTOCAST, VERIFY_GRAPH, DIVIDE)
 
-    def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
+    def lower_for(self, request: LoweringRequest) -> Lowered:
         """Run AOTAutograd and compile nothing."""
-        del options
-        return aot.compile_by_aot("aot_eager", graph, example_inputs)
+        return Lowered(aot.compile_by_aot("aot_eager", request.graph, request.inputs))
 
 
 EAGER = EagerBackend()

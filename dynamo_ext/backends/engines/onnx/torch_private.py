@@ -21,10 +21,9 @@ def quiet_exporter() -> contextlib.AbstractContextManager[None]:
 def onnx_registry() -> Any:
     """The exporter's table from ATen operators to ONNX functions (half a second, once).
 
-    With what it does not know as it comes here, or gets wrong: recurrent layers, sorting, extremes;
-    and, where it does too much, GELU and views.
+    With our own functions in the place of some of its.
     """
-    from dynamo_ext.backends.engines.onnx import activations, extremes, recurrent, shapes, sorting
+    from dynamo_ext.backends.engines.onnx.functions import FUNCTIONS
 
     with quiet_exporter():
         # Imported first, so that their loggers exist by the time that they are silenced.
@@ -33,14 +32,7 @@ def onnx_registry() -> Any:
     del _core
     with quiet_exporter():
         registry = _registration.ONNXRegistry.from_torchlib()
-        registry.register_op(torch.ops.aten.mkldnn_rnn_layer.default, recurrent.layer)
-        registry.register_op(torch.ops.aten.gelu.default, activations.gelu)
-        registry.register_op(torch.ops.aten.view.default, shapes.view)
-        registry.register_op(overload("_unsafe_view.default"), shapes.view)
-        registry.register_op(torch.ops.aten.expand.default, shapes.expand)
-        registry.register_op(torch.ops.aten.sort.stable, sorting.sort)
-        registry.register_op(torch.ops.aten.topk.default, sorting.topk)
-        for name, function in extremes.FUNCTIONS.items():
+        for name, function in FUNCTIONS.items():
             registry.register_op(overload(name), function)
     return registry
 

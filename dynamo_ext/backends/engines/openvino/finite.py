@@ -18,6 +18,7 @@ from torch.fx import GraphModule, Node
 from dynamo_ext.backends.engines.openvino.compress import constant
 from dynamo_ext.backends.fx_graph import is_view, root_of_views
 from dynamo_ext.backends.support.single_op import is_convolution, operator_name
+from dynamo_ext.torch_private import fx_nodes
 
 SMALL = 1e8
 """The size of a tensor that is checked: the root of the sum of its squares."""
@@ -95,7 +96,8 @@ class Bounds:
 
     def __init__(self, graph: GraphModule) -> None:
         self.graph = graph
-        self._sizes: dict[Node, float] = {}
+        constants = graph.graph.find_nodes(op="get_attr")
+        self._sizes = {node: _size(constant(graph, node)) for node in constants}
         self._sums: dict[Node, float] = {}
         self.checked: dict[Node, None] = {}
         self.known: dict[Node, float] = {}
@@ -107,8 +109,6 @@ class Bounds:
             if node.op == "placeholder":
                 bound = SMALL if _is_float(node) else math.inf
             elif node.op == "get_attr":
-                if node not in self._sizes:
-                    self._sizes[node] = _size(constant(self.graph, node))
                 bound = self._sizes[node]
             elif node.op == "call_function":
                 bound = self._of(node)
@@ -222,29 +222,25 @@ def _batch_norm(bounds: Bounds, node: Node) -> float:
     return largest * (bounds.operand(x) + bounds.operand(mean)) + bounds.operand(bias)
 
 
-def _largest_of(bounds: Bounds, node: Node) -> float:
-    # With a dilation a window may have nothing but the padding, which is infinite.
-    dilated = any(step != 1 for step in (node.args[4] if len(node.args) > 4 else ()))  # type: ignore[union-attr]  # noqa: PLR2004 - its place in the schema
-    return math.inf if dilated else bounds.operand(node.args[0])
-
-
-def _pooled(bounds: Bounds, node: Node) -> float:
-    # With a divisor of its own it may be a sum.
-    own = len(node.args) > 6  # noqa: PLR2004 - its place in the schema
-    return math.inf if own else bounds.operand(node.args[0])
+def _of_window(bounds: Bounds, node: Node) -> float:
+    given = fx_nodes.arguments(node)
+    # With a dilation a window may have nothing but the padding, which is infinite, and with a
+    # divisor of its own an average may be a sum.
+    dilated = any(step != 1 for step in given.get("dilation") or ())
+    return math.inf if dilated or given.get("divisor_override") else bounds.operand(node.args[0])
 
 
 _RULES: dict[str, Callable[[Bounds, Node], float]] = {
     "convolution": _convolution,
     "mm": _matrices,
     "addmm": _matrices,
-    "avg_pool2d": _pooled,
+    "avg_pool2d": _of_window,
     "add": _sum,
     "sub": _sum,
     "mul": lambda bounds, node: math.prod(map(bounds.operand, node.args[:2])),
     "clamp": _within,
     "hardtanh": _within,
-    "max_pool2d_with_indices": _largest_of,
+    "max_pool2d_with_indices": _of_window,
     "constant_pad_nd": lambda bounds, n: max(map(bounds.operand, (n.args[0], *n.args[2:]))),
     "_native_batch_norm_legit_no_training": _batch_norm,
 }

@@ -5,15 +5,14 @@
 
 from collections.abc import Sequence
 
-from torch.fx import GraphModule, Node
+from torch.fx import Node
 
 from dynamo_ext.backends import precision
 from dynamo_ext.backends.base import (
     PARTITION_OPTIONS,
     Backend,
-    CompiledFn,
-    Inputs,
-    Options,
+    Lowered,
+    LoweringRequest,
     StayEager,
     Support,
     in_torch,
@@ -56,10 +55,9 @@ class TorchScriptBackend(Backend):
             return Support(supported=False, reason=one_line(error))
         return Support(supported=True)
 
-    def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
+    def lower_for(self, request: LoweringRequest) -> Lowered:
         """Write the graph, fold its constants, hand it to the interpreter."""
-        del example_inputs, options
-        return written(graph).jit.function()
+        return Lowered(written(request.graph).jit.function())
 
 
 class InferenceBackend(TorchScriptBackend):
@@ -78,12 +76,11 @@ class InferenceBackend(TorchScriptBackend):
             raise StayEager(reason, remedy)
         return super().decompositions(table, training=training)
 
-    def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
+    def lower_for(self, request: LoweringRequest) -> Lowered:
         """As ``ts``, with constants folded, and then the passes for inference."""
-        del example_inputs, options
-        writer = written(graph, fold=True)
+        writer = written(request.graph, fold=True)
         writer.jit.optimize_for_inference()
-        return writer.jit.function()
+        return Lowered(writer.jit.function())
 
 
 TS = TorchScriptBackend()

@@ -19,9 +19,8 @@ from dynamo_ext.backends.base import (
     Support,
     unavailable,
 )
-from dynamo_ext.backends.engines.tvm import session, target
+from dynamo_ext.backends.engines.tvm import session, target, tuning
 from dynamo_ext.backends.engines.tvm.ops import CONVERTERS
-from dynamo_ext.backends.engines.tvm.tuning import search
 from dynamo_ext.backends.support.tensor_limits import INTEGERS, TensorLimits
 from dynamo_ext.backends.support.tried_backend import TriedBackend
 from dynamo_ext.backends.torch_private import decompositions
@@ -61,6 +60,12 @@ class TvmBackend(TriedBackend):
     )
     cut_up = (
         *decompositions.BACKWARD,
+        # Their pieces are fused with each other; those of a norm are not fused with its product.
+        "_native_batch_norm_legit.default",
+        "_native_batch_norm_legit_no_training.default",
+        "gelu.default",
+        "isinf.default",
+        "isnan.default",
         # Operators, most of them of backward graphs, that have no converters.
         "native_group_norm.default",
         "tanh_backward.default",
@@ -68,6 +73,7 @@ class TvmBackend(TriedBackend):
         "silu_backward.default",
         "hardswish_backward.default",
         "repeat.default",
+        "split_with_sizes.default",
     )
 
     def probe(self) -> Availability:
@@ -109,7 +115,7 @@ class TvmMetaScheduleBackend(TvmBackend):
         *PARTITION_OPTIONS,
         OptionSpec("tune", default=True, help="search schedules for functions without a record"),
         OptionSpec("trials", 64, "schedules measured for each function without a record", least=0),
-        OptionSpec("budget", search.BUDGET, "most seconds of searching for one graph", least=0),
+        OptionSpec("budget", tuning.BUDGET, "most seconds of searching for one graph", least=0),
         OptionSpec("database", "", "folder of records; empty means one in the user's cache"),
     )
 
@@ -128,7 +134,7 @@ class TvmMetaScheduleBackend(TvmBackend):
 
     def compiled(self, request: LoweringRequest) -> Lowered:
         """Convert, fuse, search for what has no record, and compile with the best known."""
-        return Lowered(session.Session(request.graph, partial(search.built, request)).run)
+        return Lowered(session.Session(request.graph, partial(tuning.built, request)).run)
 
 
 TVM = TvmBackend()

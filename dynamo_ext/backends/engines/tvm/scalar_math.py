@@ -5,7 +5,7 @@ for each element; written out as arithmetic they run sixteen at a time.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -68,14 +68,20 @@ def cast(value: Any, dtype: str) -> Any:
     return value.astype(dtype)
 
 
-def is_nan(value: Any) -> Any:
-    """Whether a float is not a number; ``x != x`` would be simplified to false."""
-    return _tir().isnan(value)
+def named(name: str) -> Callable[..., Any]:
+    """A function of TVM's scalar expressions, by name, looked up when it is called."""
+
+    def formula(*operands: Any) -> Any:
+        return getattr(_tir(), name)(*operands)
+
+    return formula
 
 
-def select(condition: Any, yes: Any, no: Any) -> Any:
-    """One of two values, both of which are computed."""
-    return _tir().Select(condition, yes, no)
+is_nan = named("isnan")
+"""Whether a float is not a number; ``x != x`` would be simplified to false."""
+
+select = named("Select")
+"""One of two values, both of which are computed."""
 
 
 def maximum(left: Any, right: Any) -> Any:

@@ -27,7 +27,7 @@ import sys
 import numpy as np
 import tvm
 from tvm import te
-target = tvm.target.Target({"kind": "llvm", "mcpu": sys.argv[1], "num-cores": int(sys.argv[2])})
+target = tvm.target.Target({"kind": "llvm", "mcpu": sys.argv[1]})
 a, b = (te.placeholder((64, 64), "float32") for _ in range(2))
 k = te.reduce_axis((0, 64))
 c = te.compute((64, 64), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="c")
@@ -95,14 +95,6 @@ def cpu() -> str:
     return str(package().target.codegen.llvm_get_system_cpu())
 
 
-def cores() -> int:
-    """How many cores this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1
-
-
 @functools.cache
 def target() -> Any:
     """The ``tvm.target.Target`` of this CPU.
@@ -111,7 +103,7 @@ def target() -> Any:
     """
     if failure := proof():
         raise TargetError(failure)
-    return package().target.Target({"kind": "llvm", "mcpu": cpu(), "num-cores": cores()})
+    return package().target.Target({"kind": "llvm", "mcpu": cpu(), "num-cores": threads()})
 
 
 def interface_version() -> str:
@@ -126,10 +118,10 @@ def proof() -> str:
     """What went wrong in a child process that compiled for this CPU: a sentence, or nothing."""
     digest = hashlib.sha256(_PROOF.encode()).hexdigest()[:12]
     versions = f"{version()}-{interface_version()}"
-    path = cache_folder() / f"target-{versions}-{cpu()}-{cores()}-{digest}.json"
+    path = cache_folder() / f"target-{versions}-{cpu()}-{digest}.json"
     with contextlib.suppress(OSError, ValueError):
         return str(json.loads(path.read_text(encoding="utf-8")))
-    command = [sys.executable, "-c", _PROOF, cpu(), str(cores())]
+    command = [sys.executable, "-c", _PROOF, cpu()]
     try:
         done = subprocess.run(  # noqa: S603 - this interpreter, our own text
             command, capture_output=True, text=True, timeout=PROOF_SECONDS, check=False

@@ -11,11 +11,10 @@ from dynamo_ext.backends.engines.tvm import scalar_math
 from dynamo_ext.backends.engines.tvm.convert import (
     Operation,
     converts,
-    dtype_of,
     facts,
     shape_of,
 )
-from dynamo_ext.backends.engines.tvm.scalar_math import one, zero
+from dynamo_ext.backends.engines.tvm.scalar_math import named, one, zero
 
 Formula = Callable[..., Any]
 
@@ -76,17 +75,6 @@ def _within(
     return own[-1:] if is_row else None
 
 
-def named(name: str) -> Formula:
-    """A function of TVM's scalar expressions, by name, looked up when it is called."""
-
-    def formula(*operands: Any) -> Any:
-        from tvm import tirx
-
-        return getattr(tirx, name)(*operands)
-
-    return formula
-
-
 def _formula(*names: str) -> Callable[[Formula], Formula]:
     """Register a function of an operation and its operands as the formula of some operators."""
 
@@ -140,27 +128,6 @@ for _name, _function in (_FUNCTIONS | {name: named(name) for name in _SAME_NAME}
     converts(f"{_name}.default")(functools.partial(elementwise, _function))
 
 
-@converts("isnan.default", "isinf.default")
-def _not_finite(op: Operation) -> Any:
-    kind = dtype_of(op["self"])
-    if not kind.startswith("float"):
-        op.refuse("Whole numbers")
-    return elementwise(named(op.name), op, inside=kind)
-
-
-@_formula("gelu.default")
-def _gelu(op: Operation, x: Any) -> Any:
-    def number(value: float) -> Any:
-        return scalar_math.const(value, op.dtype)
-
-    if op["approximate"] == "tanh":
-        cubed = x + number(0.044715) * x * x * x
-        inner = scalar_math.tanh(number(math.sqrt(2 / math.pi)) * cubed)
-    else:
-        inner = scalar_math.erf(x * number(math.sqrt(0.5)))
-    return number(0.5) * x * (one(x) + inner)
-
-
 # Arithmetic.
 
 
@@ -209,14 +176,10 @@ def _truncated(op: Operation, x: Any, y: Any) -> Any:
 
 @converts("where.self")
 def _where(op: Operation) -> Any:
-    def element(condition: Any, *rest: Any) -> Any:
-        *values, index = rest
-        x, y = (scalar_math.cast(scalar_math.load(value, index), op.dtype) for value in values)
-        return scalar_math.select(
-            scalar_math.cast(scalar_math.load(condition, index), "bool"), x, y
-        )
+    def chosen(condition: Any, x: Any, y: Any) -> Any:
+        return scalar_math.select(scalar_math.cast(condition, "bool"), x, y)
 
-    return op.compute(element, op["condition"], op["self"], op["other"])
+    return elementwise(chosen, op, [op["condition"], op["self"], op["other"]])
 
 
 @_formula("clamp.default", "clamp.Tensor", "hardtanh.default")

@@ -9,8 +9,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
-
 from dynamo_ext.backends.engines.tvm import scalar_math
 from dynamo_ext.backends.engines.tvm.convert import (
     Operation,
@@ -116,20 +114,16 @@ def reduced(  # noqa: PLR0913, PLR0917 - each says what the reduction is
     )
 
 
-def merged(shape: Sequence[int], dims: Sequence[int]) -> tuple[list[int], list[int]]:
-    """Neighbouring dimensions that are all kept, or all reduced, as one."""
-    runs = itertools.groupby(enumerate(shape), key=lambda dim: dim[0] in dims)
-    parts = [(goes, math.prod(size for _, size in run)) for goes, run in runs]
-    return [size for _, size in parts], [d for d, (goes, _) in enumerate(parts) if goes]
-
-
 def _over(op: Operation, dims: Any) -> tuple[Any, list[int]]:
-    """The first input with neighbouring dimensions merged, and those of them that go."""
+    """The first input and the dimensions that go, neighbouring ones of a kind merged into one."""
     source = op.node.args[0]
     shape = shape_of(source)
     dims = [dims] if isinstance(dims, int) else dims or range(len(shape))
-    sizes, gone = merged(shape, [d % len(shape) for d in dims])
-    return op.graph.reshape(source, sizes), gone
+    gone = {d % len(shape) for d in dims}
+    runs = itertools.groupby(range(len(shape)), key=gone.__contains__)
+    parts = [(goes, math.prod(shape[d] for d in run)) for goes, run in runs]
+    sizes = [size for _, size in parts]
+    return op.graph.reshape(source, sizes), [d for d, (goes, _) in enumerate(parts) if goes]
 
 
 @converts("sum.dim_IntList", "amax.default", "amin.default", "max.default", "min.default")
@@ -161,21 +155,6 @@ def mean_of(x: Any, gone: Sequence[int], dtype: str) -> Any:
     total = reduced(x, gone, "sum", dtype, name="mean")
     count = scalar_math.const(math.prod(int(x.shape[d]) for d in gone), dtype)
     return te.compute(total.shape, lambda *i: total(*i) / count, name="mean")
-
-
-def variance_of(x: Any, mean: Any, gone: Sequence[int], dtype: str, divisor: float) -> Any:
-    """The mean square about a mean, as a tensor expression."""
-    from tvm import te
-
-    def square(index: Sequence[Any]) -> Any:
-        own = [i for d, i in enumerate(index) if d not in gone]
-        off = scalar_math.cast(x(*index), dtype) - mean(*own)
-        return off * off
-
-    total = reduced(x, gone, "sum", dtype, square, name="variance")
-    return te.compute(
-        total.shape, lambda *i: total(*i) / scalar_math.const(divisor, dtype), name="variance"
-    )
 
 
 # Softmax and normalisations.
@@ -235,16 +214,9 @@ def _softmax(op: Operation) -> Any:
     return op.reshaped(made)
 
 
-def _inverse_root(variance: Any, epsilon: float, dtype: str) -> Any:
-    from tvm import tirx
-
-    root = tirx.sqrt(variance + scalar_math.const(epsilon, dtype))
-    return scalar_math.const(1, dtype) / root
-
-
 @converts("native_layer_norm.default")
 def _layer_norm(op: Operation) -> Any:
-    from tvm import te
+    from tvm import te, tirx
 
     width = math.prod(op["normalized_shape"])
     rows = math.prod(op.shape) // width
@@ -254,9 +226,15 @@ def _layer_norm(op: Operation) -> Any:
 
     def statistics(x: Any) -> tuple[Any, Any]:
         mean = mean_of(x, [1], op.dtype)
-        spread = variance_of(x, mean, [1], op.dtype, float(width))
+
+        def square(index: Sequence[Any]) -> Any:
+            off = x(*index) - mean(index[0])
+            return off * off
+
+        spread = reduced(x, [1], "sum", op.dtype, square, name="variance")
+        count, epsilon, one = (scalar_math.const(n, op.dtype) for n in (width, op["eps"], 1))
         root = te.compute(
-            (rows,), lambda r: _inverse_root(spread(r), op["eps"], op.dtype), name="inverse"
+            (rows,), lambda r: one / tirx.sqrt(spread(r) / count + epsilon), name="inverse"
         )
         return mean, root
 
@@ -278,30 +256,3 @@ def _layer_norm(op: Operation) -> Any:
         small = [int(size) for size in op.node.meta["val"][1].shape]
         results += [op.graph.reshape(mean, small), op.graph.reshape(root, small)]
     return results
-
-
-@converts("_native_batch_norm_legit_no_training.default")
-def _batch_norm(op: Operation) -> Any:
-    names = ("weight", "bias", "running_mean", "running_var")
-    given = {name: op[name] for name in names if op[name] is not None}
-    known = {name: op.graph.constant(tensor) for name, tensor in given.items()}
-
-    def element(x: Any, *rest: Any) -> Any:
-        *tensors, index = rest
-        own = {name: tensor(index[1]) for name, tensor in zip(given, tensors, strict=True)}
-        factor = _inverse_root(own["running_var"], op["eps"], op.dtype)
-        if "weight" in own:
-            factor = factor * own["weight"]
-        result = (x(*index) - own["running_mean"]) * factor
-        return result + own["bias"] if "bias" in own else result
-
-    if any(constant is None for constant in known.values()):
-        made = op.compute(element, op["input"], *given.values())
-    else:
-        # One factor and one summand for each channel, in double precision until the end.
-        wide = {name: constant.double() for name, constant in known.items() if constant is not None}
-        factor = (wide["running_var"] + op["eps"]).rsqrt() * wide.get("weight", 1)
-        offset = wide.get("bias", 0) - wide["running_mean"] * factor
-        pair = [op.graph.tensor(each.to(facts(op.node).dtype)) for each in (factor, offset)]
-        made = op.compute(lambda x, f, o, i: x(*i) * f(i[1]) + o(i[1]), op["input"], *pair)
-    return [made, *[op.graph.tensor(torch.empty(0))] * 2]

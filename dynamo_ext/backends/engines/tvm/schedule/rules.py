@@ -23,14 +23,16 @@ MIN_PARALLEL = 2**14
 
 def schedule(function: Any) -> Any:
     """A ``Schedule`` of one PrimFunc: the first rule that fits it."""
-    tiled = (_tiled_fused, _tiled) if "product" in names(function) else ()
+    plain = fresh(function)
+    names = [str(plain.get(block).name_hint) for block in _blocks(plain)]
+    tiled = (_tiled_fused, _tiled) if "product" in names else ()
     for rule in (*tiled, _row_wise, _elementwise):
         made = fresh(function)
         # TVM refuses what would be another function.
         with suppressed(Exception):
             if rule(made):
                 return made
-    return fresh(function)
+    return plain
 
 
 def fresh(function: Any) -> Any:
@@ -41,12 +43,6 @@ def fresh(function: Any) -> Any:
     # A deep copy: a schedule works in place on what it takes to be its own.
     named = renew_defs(function).with_attr("global_symbol", "main")
     return Schedule(tvm.IRModule({"main": named}))
-
-
-def names(function: Any) -> list[str]:
-    """The names of a PrimFunc's blocks, in order."""
-    sch = fresh(function)
-    return [str(sch.get(block).name_hint) for block in _blocks(sch)]
 
 
 def _blocks(sch: Any) -> list[Any]:

@@ -4,7 +4,6 @@ XLA clamps an index that is out of range, or drops what it would write; torch ra
 in the partition itself (``data_checks``).
 """
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,33 +20,6 @@ def _index_select(x: Any, dim: int, index: Any) -> Any:
     if x.ndim == 0:
         return x
     return jnp.take(x, index.reshape(-1), axis=dim, mode="clip")
-
-
-def _all_but(index: Any, dim: int) -> list[Any]:
-    """Coordinates of each element of ``index``, with ``index`` itself along ``dim``."""
-    import jax.numpy as jnp
-
-    places = list(jnp.indices(index.shape, dtype=index.dtype, sparse=True))
-    places[dim] = index
-    return places
-
-
-def _gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
-    del sparse_grad
-    if x.ndim == 0 or index.ndim == 0:
-        x, index = x.reshape(-1), index.reshape(-1)
-        return x[index].reshape(index.shape if index.size != 1 else ())
-    return x[tuple(_all_but(index, dim))]
-
-
-def _scatter(x: Any, dim: int, index: Any, source: Any, *, reduce: str = "set") -> Any:
-    import jax.numpy as jnp
-
-    if hasattr(source, "ndim") and source.ndim:
-        source = source[tuple(map(slice, index.shape))]
-    places = tuple(_all_but(index, dim))
-    writer = getattr(x.at[places], {"multiply": "multiply", "add": "add"}.get(reduce, "set"))
-    return writer(jnp.asarray(source, dtype=x.dtype))
 
 
 def _selection(indices: Sequence[Any]) -> tuple[Any, ...]:
@@ -89,10 +61,7 @@ def _index_add(x: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> 
 OWN: dict[str, Callable[..., Any]] = {
     "aten::embedding": _embedding,
     "aten::index_select": _index_select,
-    "aten::gather": _gather,
-    "aten::scatter_add": functools.partial(_scatter, reduce="add"),
     "aten::index_add": _index_add,
-    **{f"aten::scatter.{name}": _scatter for name in ("src", "value", "reduce", "value_reduce")},
     "aten::index.Tensor": _index,
     "aten::index_put": _index_put,
 }

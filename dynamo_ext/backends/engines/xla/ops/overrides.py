@@ -1,5 +1,6 @@
 """Lowerings of our own, for operators that torchax lacks or gets wrong."""
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -11,6 +12,8 @@ import torch
 
 def _convolution(x: Any, weight: Any, bias: Any, *settings: Any) -> Any:
     """As ``aten::convolution``: ``x`` is (N, C, ...), ``weight`` as torch lays it out."""
+    import jax
+    import jax.numpy as jnp
     from jax import lax
 
     spatial = x.ndim - 2
@@ -19,27 +22,21 @@ def _convolution(x: Any, weight: Any, bias: Any, *settings: Any) -> Any:
         tuple(v) * (spatial if len(v) == 1 else 1) for v in (*windows, margins)
     )
     pads = [(p, p) for p in padding]
-    window, spread = tuple(stride), (1,) * spatial
-    if transposed:
-        window, spread = spread, window
-        reach = [d * (k - 1) for d, k in zip(dilation, weight.shape[2:], strict=True)]
-        pads = [(r - p, r - p + o) for r, p, o in zip(reach, padding, output_padding, strict=True)]
-        weight = _turned(weight, groups)
     order = "NC" + "DHW"[3 - spatial :], "OI" + "DHW"[3 - spatial :], "NC" + "DHW"[3 - spatial :]
-    result = lax.conv_general_dilated(
-        x, weight, window, pads, spread, tuple(dilation), order, groups
-    )
+    convolve = functools.partial(
+        lax.conv_general_dilated, rhs=weight, window_strides=stride, padding=pads,
+        rhs_dilation=dilation, dimension_numbers=order, feature_group_count=groups,
+    )  # fmt: skip
+    if transposed:
+        facts = zip(
+            x.shape[2:], stride, padding, dilation, weight.shape[2:], output_padding, strict=True
+        )
+        sizes = [(n - 1) * s - 2 * p + d * (k - 1) + o + 1 for n, s, p, d, k, o in facts]
+        like = jnp.empty((len(x), weight.shape[1] * groups, *sizes), x.dtype)
+        (result,) = jax.linear_transpose(convolve, like)(x)
+    else:
+        result = convolve(x)
     return result if bias is None else result + bias.reshape(-1, *(1,) * spatial)
-
-
-def _turned(weight: Any, groups: int) -> Any:
-    """A transposed convolution's weight as that of the convolution that computes the same."""
-    import jax.numpy as jnp
-
-    inputs, outputs, *kernel = weight.shape
-    weight = jnp.flip(weight, tuple(range(2, weight.ndim)))
-    weight = weight.reshape(groups, inputs // groups, outputs, *kernel).swapaxes(1, 2)
-    return weight.reshape(groups * outputs, inputs // groups, *kernel)
 
 
 def _convolution_backward(
@@ -150,44 +147,21 @@ def _sort(
     return jnp.take_along_axis(x, order, axis=dim), order
 
 
-def _alike(x: Any, y: Any) -> list[Any]:
-    """Both as arrays of one dtype and shape, as ``jax.lax`` wants them."""
+def _fmod(x: Any, y: Any) -> Any:
     import jax.numpy as jnp
 
-    kind = jnp.result_type(x, y)
-    return jnp.broadcast_arrays(jnp.asarray(x, kind), jnp.asarray(y, kind))
+    return jnp.fmod(x, y)
 
 
-def _fmod(x: Any, y: Any) -> Any:
-    from jax import lax
+def _div(x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
+    """Integers are divided as integers: torchax's floats have not all of them."""
+    import jax.numpy as jnp
 
-    return lax.rem(*_alike(x, y))
-
-
-def _truncating(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Integers divided towards zero as integers: torchax's floats have not all of them."""
-
-    def divided(x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
-        import jax.numpy as jnp
-        from jax import lax
-
-        if rounding_mode == "trunc" and jnp.issubdtype(jnp.result_type(x, y), jnp.integer):
-            return lax.div(*_alike(x, y))
-        return function(x, y, rounding_mode=rounding_mode)
-
-    return divided
-
-
-def _in_float32(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Half precision computed in float32, as torch does; the result is converted to what it was."""
-
-    def computed(x: Any, *rest: Any) -> Any:
-        import jax.numpy as jnp
-
-        wide = jnp.promote_types(x.dtype, jnp.float32)
-        return function(*(v.astype(wide) if hasattr(v, "astype") else v for v in (x, *rest)))
-
-    return computed
+    if rounding_mode == "floor":
+        return jnp.floor_divide(x, y)
+    if rounding_mode == "trunc" and jnp.issubdtype(jnp.result_type(x, y), jnp.integer):
+        return jnp.floor_divide(x - jnp.fmod(x, y), y)
+    return x / y if rounding_mode is None else jnp.trunc(x / y)
 
 
 OWN: dict[str, Callable[..., Any]] = {
@@ -196,16 +170,8 @@ OWN: dict[str, Callable[..., Any]] = {
     "aten::_to_copy": _cast,
     "aten::sign": _sign,
     "aten::sort.stable": _sort,
-    "aten::fmod.Tensor": _fmod,
-    "aten::fmod.Scalar": _fmod,
+    **{f"aten::fmod.{kind}": _fmod for kind in ("Tensor", "Scalar")},
+    **{f"aten::div.{kind}_mode": _div for kind in ("Tensor", "Scalar")},
     "aten::max_pool2d_with_indices": _max_pool2d,
     "aten::max_pool2d_with_indices_backward": _max_pool2d_backward,
 }
-
-
-GUARDS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
-    "aten::_native_batch_norm_legit_no_training": _in_float32,
-    "aten::div.Tensor_mode": _truncating,
-    "aten::div.Scalar_mode": _truncating,
-}
-"""What is put around functions of torchax."""

@@ -30,6 +30,8 @@ DECOMPOSED = (
     # XLA fuses the pieces again, and torchax's own are slower or wrong.
     "native_layer_norm.default",
     "native_group_norm.default",
+    "_native_batch_norm_legit.default",
+    "_native_batch_norm_legit_no_training.default",
     "elu.default",
     "gelu.default",
     "leaky_relu.default",
@@ -93,9 +95,7 @@ def lowering(op: Any) -> Callable[..., Any] | None:
     if name in _OWN:
         return _OWN[name]
     found = _torchax_table()
-    function = found.get(op) or found.get(getattr(op, "overloadpacket", None))
-    guard = overrides.GUARDS.get(name)
-    return guard(function) if guard and function else function
+    return found.get(op) or found.get(getattr(op, "overloadpacket", None))
 
 
 @functools.cache

@@ -2,11 +2,12 @@
 
 The fastest of many that were timed once is in part the luckiest, and what is fast by itself need
 not be so between other functions. So what was found stays only if the whole partition is faster
-with it than by rule.
+with it than by rule. Schedules are timed in a child process, so that a crash ends that one alone.
 """
 
 import contextlib
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -18,7 +19,6 @@ from dynamo_ext.backends.base import LoweringRequest
 from dynamo_ext.backends.engines.tvm import target
 from dynamo_ext.backends.engines.tvm.schedule import rules
 from dynamo_ext.backends.engines.tvm.session import Program
-from dynamo_ext.backends.engines.tvm.tuning import measure
 from dynamo_ext.backends.journal import Journal
 from dynamo_ext.interruptions import interrupts_later, pass_on, suppressed
 from dynamo_ext.numerics.rng_state import host_kept
@@ -26,6 +26,9 @@ from dynamo_ext.timing.race import Plan, TimedCallable, race
 
 BATCH = 8
 """Candidates that the search gives at a time."""
+
+CALL_SECONDS = 20.0
+"""How long the child may take over one schedule before it is ended and started again."""
 
 SHARE = 0.7
 """Of the seconds that are left for a first run, what a search may take."""
@@ -99,59 +102,109 @@ def tune(functions: Sequence[Any], database: Any, request: LoweringRequest) -> N
     An interrupt ends the search, and is raised when what was measured is in the database.
     """
     import tvm
+    from tvm.ir.utils import derived_object
     from tvm.s_tir import meta_schedule as ms
+    from tvm.support.popen_pool import PopenPoolExecutor
 
     start, most = time.monotonic(), request.options["trials"]
     # What is found has to be compiled and checked in the seconds that a first run has.
     budget = min(request.options["budget"], SHARE * request.budget.left)
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    child = PopenPoolExecutor(max_workers=1, timeout=CALL_SECONDS, **silent)
 
     def over() -> bool:
         return bool(interrupts) or time.monotonic() - start >= budget
 
-    def told(at: int, results: Sequence[Any]) -> None:
-        times[at] += [float(each.run_secs[0]) if each.run_secs else 1.0 for each in results]
-        best, (seconds, function) = min(times[at]) * 1e6, worth[at]
-        _show(
-            request.journal,
-            f"{function.task_name}: {len(times[at])} of {most} schedules, best {best:.0f} µs, by "
-            f"rule {seconds * 1e6:.0f} µs; {time.monotonic() - start:.0f} of {budget:.0f} s",
-        )
+    def timed(module: str) -> tuple[list[float] | None, str | None]:
+        return (None, "The search is over.") if over() else measured(child, module)
 
+    @derived_object
+    class Builder(ms.builder.PyBuilder):  # type: ignore[misc]
+        def build(self, inputs: Any) -> Any:
+            # What times a schedule also compiles it.
+            return [ms.builder.BuilderResult(tvm.ir.save_json(each.mod), None) for each in inputs]
+
+    @derived_object
+    class Runner(ms.runner.PyRunner):  # type: ignore[misc]
+        def run(self, inputs: Any) -> Any:
+            if over():
+                # Called to end its tasks, TVM may end one twice, which it takes for an error, too.
+                raise TimeoutError
+            return [ms.runner.LocalRunnerFuture(*timed(str(each.artifact_path))) for each in inputs]
+
+    @derived_object
+    class Progress(ms.measure_callback.PyMeasureCallback):  # type: ignore[misc]
+        def apply(self, _: Any, at: int, __: Any, ___: Any, results: Any) -> None:
+            times[at] += [float(each.run_secs[0]) if each.run_secs else 1.0 for each in results]
+            best, (seconds, function) = min(times[at]) * 1e6, worth[at]
+            _show(
+                request.journal,
+                f"{function.task_name}: {len(times[at])} of {most} schedules, best {best:.0f} µs, "
+                f"by rule {seconds * 1e6:.0f} µs; {time.monotonic() - start:.0f} of {budget:.0f} s",
+            )
+
+    recording = [ms.measure_callback.AddToDatabase(), ms.measure_callback.UpdateCostModel()]
     # Keep TVM from clearing a cell's output when it has something to print.
     tvm.register_global_func("s_tir.meta_schedule.using_ipython", lambda: False, override=True)
-    with interrupts_later() as interrupts, host_kept(), measure.Worker(over) as worker:
+    with contextlib.ExitStack() as ended, interrupts_later() as interrupts, host_kept():
+        ended.callback(child.shutdown)
         made = [rules.schedule(function.dispatched[0]["main"]) for function in functions]
-        by_rule = [(worker.time(tvm.ir.save_json(each.mod))[0] or [0.0])[0] for each in made]
+        by_rule = [(timed(tvm.ir.save_json(each.mod))[0] or [0.0])[0] for each in made]
         pairs = list(zip(by_rule, functions, strict=True))
         worth = [pair for pair in pairs if pair[0] > NEGLIGIBLE * sum(by_rule)]
         times: list[list[float]] = [[] for _ in worth]
-        builder, runner, callbacks = measure.tools(worker, told)
-        model = ms.cost_model.XGBModel(num_warmup_samples=16, num_tuning_cores=target.threads())
-        if worth:
-            try:
-                ms.tune.tune_tasks(
-                    tasks=[_context(function) for _, function in worth],
-                    task_weights=[float(function.weight) for _, function in worth],
-                    work_dir="",
-                    max_trials_global=most * len(worth),
-                    max_trials_per_task=most,
-                    num_trials_per_iter=BATCH,
-                    builder=builder,
-                    runner=runner,
-                    database=database,
-                    cost_model=model,
-                    measure_callbacks=callbacks,
-                    # Each task in turn: the other way TVM records nothing before each has had one.
-                    task_scheduler="round-robin",
-                )
-            except Exception as error:
-                pass_on(error)
-                if not over():
-                    raise
+        try:
+            ms.tune.tune_tasks(
+                tasks=[_context(function) for _, function in worth],
+                task_weights=[float(function.weight) for _, function in worth],
+                work_dir="",
+                max_trials_global=most * len(worth),
+                max_trials_per_task=most,
+                num_trials_per_iter=BATCH,
+                builder=Builder(),
+                runner=Runner(),
+                database=database,
+                cost_model=ms.cost_model.XGBModel(
+                    num_warmup_samples=16, num_tuning_cores=target.threads()
+                ),
+                measure_callbacks=[*recording, Progress()],
+                # Each task in turn: the other way TVM records nothing before each has had one.
+                task_scheduler="round-robin",
+            )
+        except Exception as error:
+            pass_on(error)
+            if worth and not over():
+                raise
         _show(request.journal, "")
-        for pair in pairs:
-            if pair[0] and (pair not in worth or _record(database, pair[1])):
-                _keep_rule(database, pair[1], pair[0])
+        left = [(s, f) for s, f in pairs if s and ((s, f) not in worth or _record(database, f))]
+        for seconds, function in left:
+            _keep_rule(database, function, seconds)
+
+
+def measured(child: Any, module: str) -> tuple[list[float] | None, str | None]:
+    """The median seconds of a scheduled module, given as JSON; or what went wrong."""
+
+    # Within the function: so the child, which need not find this package, is sent all of it.
+    def median(text: str, kind: Any) -> float:
+        import numpy as np
+        import tvm
+
+        module, generator, arguments = tvm.ir.load_json(text), np.random.default_rng(0), []
+        for buffer in module["main"].params:
+            shape, dtype = [int(size) for size in buffer.shape], str(buffer.dtype)
+            # Zero is an index that any tensor has.
+            floating = dtype.startswith("float")
+            array = generator.standard_normal(shape) if floating else np.zeros(shape)
+            arguments.append(tvm.runtime.tensor(array.astype(dtype)))
+        run = tvm.compile(module, target=kind).jit()
+        timer = run.time_evaluator("main", tvm.cpu(), number=1, repeat=3, min_repeat_ms=20)
+        return float(timer(*arguments).median)
+
+    try:
+        return [child.submit(median, module, target.target()).result()], None
+    except Exception as error:  # noqa: BLE001 - TVM refuses it, or the child ended
+        pass_on(error)
+        return None, f"{type(error).__name__}: {str(error)[-500:]}"
 
 
 def _context(function: Any) -> Any:

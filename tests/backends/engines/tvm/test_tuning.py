@@ -21,9 +21,8 @@ from torch import nn
 
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.compiler import Compiler
-from dynamo_ext.backends.engines.tvm import target
+from dynamo_ext.backends.engines.tvm import target, tuning
 from dynamo_ext.backends.engines.tvm.schedule import rules
-from dynamo_ext.backends.engines.tvm.tuning import measure, search
 from dynamo_ext.backends.journal import Journal
 from dynamo_ext.timing.race import TimedCallable
 from tests.magics.shell import interruptible
@@ -58,7 +57,7 @@ def can_search(monkeypatch: pytest.MonkeyPatch) -> None:
     if not found.available:
         pytest.skip(found.reason)
     # A function whose measurement another program has held up makes the others negligible.
-    monkeypatch.setattr(search, "NEGLIGIBLE", 0.0)
+    monkeypatch.setattr(tuning, "NEGLIGIBLE", 0.0)
 
 
 searches = pytest.mark.usefixtures("can_search")
@@ -69,14 +68,12 @@ def timed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """One number for each schedule that is timed, which takes as many microseconds."""
     calls: list[int] = []
 
-    def take(worker: measure.Worker, module: str) -> tuple[Any, Any]:
+    def take(_: Any, module: str) -> tuple[Any, Any]:
         assert "tirx" in module
-        if worker.over():
-            return None, "It is over."
         calls.append(len(calls) + 1)
         return [calls[-1] * 1e-6], None
 
-    monkeypatch.setattr(measure.Worker, "time", take)
+    monkeypatch.setattr(tuning, "measured", take)
     return calls
 
 
@@ -100,10 +97,10 @@ def agrees(harness: Harness, module: nn.Module, compiler: Any) -> None:
 SECOND = """
 import sys, torch
 from dynamo_ext.backends import registry
-from dynamo_ext.backends.engines.tvm.tuning import search
+from dynamo_ext.backends.engines.tvm import tuning
 sys.path.insert(0, sys.argv[2])
-from test_search import X, model
-search.tune = None
+from test_tuning import X, model
+tuning.tune = None
 module = model()
 with torch.no_grad():
     options = {"trials": 3, "database": sys.argv[1]}
@@ -154,7 +151,7 @@ def test_the_whole_partition_decides(
 ) -> None:
     del timed
     built: list[bool] = []
-    program = search.Program
+    program = tuning.Program
     make = program.built
 
     def spy(self: Any, schedule: Callable[[Any], Any]) -> Any:
@@ -167,7 +164,7 @@ def test_the_whole_partition_decides(
 
     # The third schedules are faster than the rules by themselves, so that the race decides.
     order = itertools.count(1)
-    monkeypatch.setattr(measure.Worker, "time", lambda *_: ([1.0 / next(order)], None))
+    monkeypatch.setattr(tuning, "measured", lambda *_: ([1.0 / next(order)], None))
     monkeypatch.setattr(program, "built", spy)
     for verdict, kept in (("slower", [True]), ("faster", [False])):
         folder = tmp_path / verdict
@@ -185,15 +182,15 @@ def test_the_whole_partition_decides(
 def test_an_interrupt_keeps_what_was_measured(
     harness: Harness, tmp_path: Path, timed: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take = measure.Worker.time
+    take = tuning.measured
 
-    def stop(worker: measure.Worker, module: str) -> Any:
-        found = take(worker, module)
+    def stop(child: Any, module: str) -> Any:
+        found = take(child, module)
         if len(timed) == 4:
             signal.raise_signal(signal.SIGINT)
         return found
 
-    monkeypatch.setattr(measure.Worker, "time", stop)
+    monkeypatch.setattr(tuning, "measured", stop)
     compiled = harness.compile(model(), tuned(tmp_path))
     with interruptible(), torch.no_grad(), pytest.raises(KeyboardInterrupt):
         compiled(X)
@@ -210,7 +207,7 @@ def test_a_search_ends_with_its_time(
 ) -> None:
     # A second a measurement.
     clock = types.SimpleNamespace(monotonic=lambda: float(len(timed)), time_ns=time.time_ns)
-    monkeypatch.setattr(search, "time", clock)
+    monkeypatch.setattr(tuning, "time", clock)
     agrees(harness, model(), tuned(tmp_path / "none", budget=0))
     assert not timed
     assert not (tmp_path / "none").exists()
@@ -223,32 +220,32 @@ def test_schedules_that_fail_leave_the_rules(
     harness: Harness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     results = itertools.chain([([1e-5], None)] * 2, itertools.repeat((None, "It does not build.")))
-    monkeypatch.setattr(measure.Worker, "time", lambda *_: next(results))
+    monkeypatch.setattr(tuning, "measured", lambda *_: next(results))
     agrees(harness, model(), tuned(tmp_path))
     assert {each for each in seconds(tmp_path) if each} <= {1e-5}
 
 
 @searches
-def test_a_child_that_ends_or_takes_too_long_is_started_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_child_that_ends_or_takes_too_long_is_started_again() -> None:
     from tvm import ir, te
+    from tvm.support.popen_pool import PopenPoolExecutor
 
     x = te.placeholder((64, 64), "float32", name="x")
     y = te.compute((64, 64), lambda i, j: x[i, j] + 1, name="y")
     module = ir.save_json(rules.schedule(te.create_prim_func([x, y])).mod)
-    with measure.Worker(lambda: False) as worker:
-        assert 0 < worker.time(module)[0][0] < 1
-        process = worker._process._proc
-        process.kill()
-        process.wait()
-        assert "ChildProcessError" in worker.time(module)[1]
-        monkeypatch.setattr(measure, "CALL_SECONDS", 0.0)
-        assert "TimeoutError" in worker.time(module)[1]
-        monkeypatch.setattr(measure, "CALL_SECONDS", 60.0)
-        assert worker.time("not a module")[0] is None
-        assert 0 < worker.time(module)[0][0] < 1
-        last = worker._process._proc
+    child = PopenPoolExecutor(max_workers=1, timeout=60)
+    assert 0 < tuning.measured(child, module)[0][0] < 1
+    (worker,) = child._worker_map.values()
+    worker._proc.kill()
+    worker.join()
+    assert "ChildProcessError" in tuning.measured(child, module)[1]
+    child._timeout = 0.0
+    assert "TimeoutError" in tuning.measured(child, module)[1]
+    child._timeout = 60
+    assert tuning.measured(child, "not a module")[0] is None
+    assert 0 < tuning.measured(child, module)[0][0] < 1
+    last = worker._proc
+    child.shutdown()
     assert last.poll() is not None
 
 
@@ -322,8 +319,8 @@ def test_progress_is_told_or_written_where_somebody_reads(
     assert (len(told), told[-1]) == (3, "")
     monkeypatch.setattr(Journal, "tell", lambda *_: False)
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
-    search._show(Journal(), "nobody reads")
+    tuning._show(Journal(), "nobody reads")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    search._show(Journal(), "3 of 3")
-    search._show(Journal(), "")
+    tuning._show(Journal(), "3 of 3")
+    tuning._show(Journal(), "")
     assert capsys.readouterr().err.rstrip(" \n") == "\r3 of 3"

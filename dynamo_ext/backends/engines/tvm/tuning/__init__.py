@@ -1,1 +1,0 @@
-"""The search for faster schedules, and its database."""
