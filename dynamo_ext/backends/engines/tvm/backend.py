@@ -60,9 +60,7 @@ class TvmBackend(TriedBackend):
     )
     cut_up = (
         *decompositions.BACKWARD,
-        # Their pieces are fused with each other; those of a norm are not fused with its product.
-        "_native_batch_norm_legit.default",
-        "_native_batch_norm_legit_no_training.default",
+        # Their pieces are fused again.
         "gelu.default",
         "isinf.default",
         "isnan.default",

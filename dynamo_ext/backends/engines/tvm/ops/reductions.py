@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
+
 from dynamo_ext.backends.engines.tvm import scalar_math
 from dynamo_ext.backends.engines.tvm.convert import (
     Operation,
@@ -214,9 +216,16 @@ def _softmax(op: Operation) -> Any:
     return op.reshaped(made)
 
 
+def _inverse_root(variance: Any, epsilon: float, dtype: str) -> Any:
+    from tvm import tirx
+
+    root = tirx.sqrt(variance + scalar_math.const(epsilon, dtype))
+    return scalar_math.const(1, dtype) / root
+
+
 @converts("native_layer_norm.default")
 def _layer_norm(op: Operation) -> Any:
-    from tvm import te, tirx
+    from tvm import te
 
     width = math.prod(op["normalized_shape"])
     rows = math.prod(op.shape) // width
@@ -232,9 +241,11 @@ def _layer_norm(op: Operation) -> Any:
             return off * off
 
         spread = reduced(x, [1], "sum", op.dtype, square, name="variance")
-        count, epsilon, one = (scalar_math.const(n, op.dtype) for n in (width, op["eps"], 1))
+        count = scalar_math.const(width, op.dtype)
         root = te.compute(
-            (rows,), lambda r: one / tirx.sqrt(spread(r) / count + epsilon), name="inverse"
+            (rows,),
+            lambda r: _inverse_root(spread(r) / count, op["eps"], op.dtype),
+            name="inverse",
         )
         return mean, root
 
@@ -256,3 +267,30 @@ def _layer_norm(op: Operation) -> Any:
         small = [int(size) for size in op.node.meta["val"][1].shape]
         results += [op.graph.reshape(mean, small), op.graph.reshape(root, small)]
     return results
+
+
+@converts("_native_batch_norm_legit_no_training.default")
+def _batch_norm(op: Operation) -> Any:
+    names = ("weight", "bias", "running_mean", "running_var")
+    given = {name: op[name] for name in names if op[name] is not None}
+    known = {name: op.graph.constant(tensor) for name, tensor in given.items()}
+
+    def element(x: Any, *rest: Any) -> Any:
+        *tensors, index = rest
+        own = {name: tensor(index[1]) for name, tensor in zip(given, tensors, strict=True)}
+        factor = _inverse_root(own["running_var"], op["eps"], op.dtype)
+        if "weight" in own:
+            factor = factor * own["weight"]
+        result = (x(*index) - own["running_mean"]) * factor
+        return result + own["bias"] if "bias" in own else result
+
+    if any(constant is None for constant in known.values()):
+        made = op.compute(element, op["input"], *given.values())
+    else:
+        # One factor and one summand for each channel, in double precision until the end.
+        wide = {name: constant.double() for name, constant in known.items() if constant is not None}
+        factor = (wide["running_var"] + op["eps"]).rsqrt() * wide.get("weight", 1)
+        offset = wide.get("bias", 0) - wide["running_mean"] * factor
+        pair = [op.graph.tensor(each.to(facts(op.node).dtype)) for each in (factor, offset)]
+        made = op.compute(lambda x, f, o, i: x(*i) * f(i[1]) + o(i[1]), op["input"], *pair)
+    return [made, *[op.graph.tensor(torch.empty(0))] * 2]
