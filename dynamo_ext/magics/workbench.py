@@ -178,17 +178,15 @@ class Workbench:
             return tracing.reusing(state.last_compiler or session.last_compiler())
         backend = arguments.backend or self.default or torchs_default()
         compiler = choose(backend, self._shell.user_ns, options, strict=arguments.strict)
-        name = getattr(compiler, "name", backend)
         if arguments.mode == "run":
             last = state.last_compiler
             same = last is not None and _alike(last.compiler, compiler)
-            return tracing.reusing(last if same else recorded(compiler, name))
+            return tracing.reusing(last if same else recorded(compiler))
         return self._optimizing(compiler, arguments)
 
     def _optimizing(self, compiler: Any, arguments: CellArguments) -> Tracer:
         return tracing.optimizing(
             compiler,
-            compiler.name,
             dynamic=arguments.dynamic,
             fullgraph=arguments.fullgraph,
             names=self._names,
