@@ -3,7 +3,6 @@
 import sys
 import time
 import traceback
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -17,15 +16,13 @@ from dynamo_ext.capture.code.replaced_methods import forget_stale, watch_changed
 from dynamo_ext.capture.code.tensor_reachability import reaches_tensors
 from dynamo_ext.capture.listen import eager_frames, small_graphs
 from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
-from dynamo_ext.capture.listen.run_log import AfterGraphCall, OnGraphCall, Recording, RunLog
-from dynamo_ext.capture.listen.tracer import Tracer
+from dynamo_ext.capture.listen.run_log import Recording, RunLog
 from dynamo_ext.capture.report.builder import build_report
 from dynamo_ext.capture.torch_private import code_cache, compile_metrics
 from dynamo_ext.capture.torch_private.patches import containers
 from dynamo_ext.errors import one_line
 from dynamo_ext.records.autotune import EndToEnd
-from dynamo_ext.records.common import CodeBlock
-from dynamo_ext.records.report import Mode, Report
+from dynamo_ext.records.report import Report
 from dynamo_ext.timing.first_run import FirstRun, within
 from dynamo_ext.timing.machine_load import MachineLoad
 
@@ -64,58 +61,39 @@ class CellState:
         self.spent.clear()
 
 
-def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
+def run_cell(  # noqa: PLR0913 - what one run needs
     state: CellState,
-    namespace: dict[str, Any],
-    tracer: Tracer,
+    stepper: Stepper,
     names: HiddenNames,
+    run: RunLog,
+    facts: Report,
     *,
-    mode: Mode,
-    title: str,
-    source: str,
-    versions: tuple[tuple[str, str], ...] = (),
-    on_progress: Callable[[str], object] | None = None,
-    on_graph_call: OnGraphCall | None = None,
-    after_graph_call: AfterGraphCall | None = None,
     check: Check | None = None,
-    given: FirstRun | None = None,
-    decides: bool = False,
 ) -> tuple[Report, BaseException | None]:
-    """Run every segment in order, as a plain cell would, and record what happened.
+    """Run every segment in order, as a plain cell would, and record in ``run`` what happened.
 
-    What the cell raises comes back beside the report, ``None`` where it ended well. ``source`` is
-    the text under today's magic line; ``on_progress`` gets what is being compiled,
-    ``on_graph_call`` and ``after_graph_call`` every graph call (``RunLog``). ``check`` comes before
-    the run, and is in the report. ``given`` seconds may go into capturing and compiling; with
-    ``decides`` turns of loops that are not faster captured stay Python, and what is called often
-    for little.
+    What the cell raises comes back beside the report, ``None`` where it ended well. ``facts`` has
+    what is known before. ``check`` comes before the run, and is in the report. Where ``run``
+    decides, turns of loops that are not faster captured stay Python, and what is called often for
+    little.
     """
-    program = state.program
-    run = RunLog(
-        cell_file=program.filename,
-        on_progress=on_progress or (lambda _: None),
-        on_graph_call=on_graph_call,
-        after_graph_call=after_graph_call or (lambda *_: None),
-        codes=program.statement_codes,
-        decides=decides,
-    )
-    backend = tracer.compiler.name if tracer.compiler else ""
+    program, tracer = state.program, stepper.tracer
     forget_stale()
     containers.look_at_them()
-    if not decides and mode != "run":
+    if not run.decides and facts.mode != "run":
         code_cache.look_again()
     error: BaseException | None = None
     debugger = sys.gettrace()
     company = MachineLoad()
     started = time.perf_counter()
     try:
-        with company, within(given or FirstRun()), Recording(run), tracer.surroundings():
+        with company, within(state.given or FirstRun()), Recording(run), tracer.surroundings():
             if check is not None:
                 check.before(run)
             former = state.trials
-            trials = Trials(program.source, tracer.compiler, former) if decides else None
-            state.trials = trials
-            run_traced(program, Stepper(tracer, namespace, trials=trials), names)
+            trials = Trials(program.source, tracer.compiler, former) if run.decides else None
+            state.trials = stepper.trials = trials
+            run_traced(program, stepper, names)
     except BaseException as raised:  # noqa: BLE001 - handed to the caller, interrupts too
         error = raised
     took = time.perf_counter() - started
@@ -125,26 +103,23 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     _forget_unfinished(run)
     if tracer.compiler is not None:
         state.last_compiler = tracer.compiler
-    if decides:
+    if run.decides:
         small_graphs.leave_to_python(run)
-    if mode == "optimize":
-        eager_frames.update(run, backend)
-    facts = Report(
-        mode=mode,
-        backend=backend,
-        title=title,
-        cell=CodeBlock(title, program.filename, 1, source),
+    if facts.mode == "optimize":
+        eager_frames.update(run, facts.backend)
+    facts = replace(
+        facts,
         seconds=took,
         compile_seconds=run.compile_seconds,
         busy_cores=company.cores,
         error=one_line(error, with_type=True) if error is not None else "",
         interrupted=isinstance(error, KeyboardInterrupt),
-        versions=versions,
         refused=tracer.fullgraph and compile_metrics.is_refusal(error),
         stopped_at=_cells_line(error, program.filename),
     )
     missing = leave_out_missing_name(run, error)
-    before = eager_frames.reachable_from(run, backend) if mode != "explain" else ()
+    known = facts.mode != "explain"
+    before = eager_frames.reachable_from(run, facts.backend) if known else ()
     report = build_report(run, facts, before)
     if check is not None:
         report = replace(report, end_to_end=check.record(run, report))
