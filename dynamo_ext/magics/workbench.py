@@ -142,8 +142,8 @@ class Workbench:
             plain_runs=self._plain_runs.of_text(body),
         )
         with waiting, reporting_to(None if quiet else waiting.show):
-            stepper = Stepper(tracer, self._shell.user_ns)
-            report, raised = run_cell(state, stepper, self._names, run, facts, check=check)
+            stepper = Stepper(tracer, self._shell.user_ns, self._names)
+            report, raised = run_cell(state, stepper, run, facts, check)
         report = dataclasses.replace(report, spent_before=state.spent.get(backend, 0.0))
         state.spent[backend] = spent(report)
         session.remember_report(report)

@@ -11,7 +11,6 @@ from dynamo_ext.capture.cells.missing_names import forget_on_the_way_to, leave_o
 from dynamo_ext.capture.cells.program import CellProgram, Segment
 from dynamo_ext.capture.cells.turn_trial import Trials
 from dynamo_ext.capture.cells.user_traceback import users_traceback
-from dynamo_ext.capture.code.dynamo_globals import HiddenNames
 from dynamo_ext.capture.code.replaced_methods import forget_stale, watch_changed
 from dynamo_ext.capture.code.tensor_reachability import reaches_tensors
 from dynamo_ext.capture.listen import eager_frames, small_graphs
@@ -61,14 +60,8 @@ class CellState:
         self.spent.clear()
 
 
-def run_cell(  # noqa: PLR0913 - what one run needs
-    state: CellState,
-    stepper: Stepper,
-    names: HiddenNames,
-    run: RunLog,
-    facts: Report,
-    *,
-    check: Check | None = None,
+def run_cell(
+    state: CellState, stepper: Stepper, run: RunLog, facts: Report, check: Check | None = None
 ) -> tuple[Report, BaseException | None]:
     """Run every segment in order, as a plain cell would, and record in ``run`` what happened.
 
@@ -93,7 +86,7 @@ def run_cell(  # noqa: PLR0913 - what one run needs
             former = state.trials
             trials = Trials(program.source, tracer.compiler, former) if run.decides else None
             state.trials = stepper.trials = trials
-            run_traced(program, stepper, names)
+            run_traced(program, stepper)
     except BaseException as raised:  # noqa: BLE001 - handed to the caller, interrupts too
         error = raised
     took = time.perf_counter() - started
@@ -136,11 +129,7 @@ def _forget_unfinished(run: RunLog) -> None:
             code_cache.forget_code(code)
 
 
-def run_traced(
-    program: CellProgram,
-    stepper: Stepper,
-    names: HiddenNames,
-) -> None:
+def run_traced(program: CellProgram, stepper: Stepper) -> None:
     """Run every segment under Dynamo, with no record."""
     namespace = stepper.namespace
     for segment in program.segments:
@@ -149,7 +138,7 @@ def run_traced(
             _run_plain(segment, program.filename, namespace)
             watch_changed()
             continue
-        with names.present():
+        with stepper.names.present():
             value = stepper.run(block)
         if segment.displays:
             sys.displayhook(value)
