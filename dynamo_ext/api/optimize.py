@@ -50,8 +50,7 @@ def optimize(  # noqa: PLR0913 - torch.compile's flags, and seconds
     if first_run is not None:
         options = {**(options or {}), "first_run": first_run}
     compiler = registry.compiler(backend, options, strict=strict).with_own_seconds()
-    name = compiler.name
-    made = functools.partial(optimizing, compiler, name, dynamic=dynamic, fullgraph=fullgraph)
+    made = functools.partial(optimizing, compiler, dynamic=dynamic, fullgraph=fullgraph)
     return Session(made, "optimize")
 
 

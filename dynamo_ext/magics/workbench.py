@@ -18,6 +18,7 @@ from dynamo_ext.analysis.speed import spent
 from dynamo_ext.backends import crash_records, registry
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.capture import session
+from dynamo_ext.capture.cells.block_runner import Stepper
 from dynamo_ext.capture.cells.program import CellProgram, build_program
 from dynamo_ext.capture.cells.program_cache import ProgramCache
 from dynamo_ext.capture.cells.runner import CellState, run_cell, run_plainly
@@ -25,6 +26,7 @@ from dynamo_ext.capture.code.dynamo_globals import HiddenNames
 from dynamo_ext.capture.code.source_lines import name_cells_by
 from dynamo_ext.capture.listen import tracer as tracing
 from dynamo_ext.capture.listen.graph_recorder import recorded
+from dynamo_ext.capture.listen.run_log import RunLog
 from dynamo_ext.capture.listen.tracer import Tracer
 from dynamo_ext.errors import (
     CellError,
@@ -43,6 +45,8 @@ from dynamo_ext.measure.operation_profiler import OperationTimes
 from dynamo_ext.measure.paired_calls import PairedCalls
 from dynamo_ext.measure.program_line import program_line
 from dynamo_ext.measure.progress import reporting_to
+from dynamo_ext.records.common import CodeBlock
+from dynamo_ext.records.report import Report
 from dynamo_ext.timing.first_run import ENVIRONMENT, FirstRun, usual_seconds
 from dynamo_ext.torch_private import version
 from dynamo_ext.widgets.backends import render_backends
@@ -115,32 +119,33 @@ class Workbench:
         given = FirstRun(self._seconds(arguments, tracer), before=state.given)
         state.given = given
         waiting.spent = lambda: (given.spent, given.seconds)
-        with waiting, reporting_to(None if quiet else waiting.show):
-            report, raised = run_cell(
-                state,
-                self._shell.user_ns,
-                tracer,
-                self._names,
-                mode=arguments.mode,
-                title=f"Cell In[{text.number}]",
-                source=text.source,
-                versions=session.versions(),
-                on_progress=None if quiet else waiting.tell,
-                on_graph_call=OperationTimes(waiting.tell) if arguments.profile else None,
-                after_graph_call=None if arguments.mode == "explain" else PairedCalls(),
-                check=check,
-                given=given,
-                decides=_decides(arguments),
-            )
-        report = dataclasses.replace(
-            report,
-            loads=(*self.loads, (report.backend, took)),
+        run = RunLog(
+            cell_file=state.program.filename,
+            codes=state.program.statement_codes,
+            on_progress=(lambda _: None) if quiet else waiting.tell,
+            on_graph_call=OperationTimes(waiting.tell) if arguments.profile else None,
+            after_graph_call=(lambda *_: None) if arguments.mode == "explain" else PairedCalls(),
+            decides=_decides(arguments),
+        )
+        title, backend = f"Cell In[{text.number}]", tracer.compiler.name if tracer.compiler else ""
+        facts = Report(
+            arguments.mode,
+            backend,
+            title,
+            CodeBlock(title, state.program.filename, 1, text.source),
+            seconds=0.0,
+            compile_seconds=0.0,
+            versions=session.versions(),
+            loads=(*self.loads, (backend, took)),
             line=line.strip(),
             program=program_line(getattr(tracer.compiler, "compiler", None), arguments.dynamic),
             plain_runs=self._plain_runs.of_text(body),
-            spent_before=state.spent.get(report.backend, 0.0),
         )
-        state.spent[report.backend] = spent(report)
+        with waiting, reporting_to(None if quiet else waiting.show):
+            stepper = Stepper(tracer, self._shell.user_ns, self._names)
+            report, raised = run_cell(state, stepper, run, facts, check)
+        report = dataclasses.replace(report, spent_before=state.spent.get(backend, 0.0))
+        state.spent[backend] = spent(report)
         session.remember_report(report)
         self._past.keep(text.number, text.cell_id, report)
         if arguments.output is not None:
@@ -177,17 +182,15 @@ class Workbench:
             return tracing.reusing(state.last_compiler or session.last_compiler())
         backend = arguments.backend or self.default or torchs_default()
         compiler = choose(backend, self._shell.user_ns, arguments.options, strict=arguments.strict)
-        name = getattr(compiler, "name", backend)
         if arguments.mode == "run":
             last = state.last_compiler
             same = last is not None and _alike(last.compiler, compiler)
-            return tracing.reusing(last if same else recorded(compiler, name))
+            return tracing.reusing(last if same else recorded(compiler))
         return self._optimizing(compiler, arguments)
 
     def _optimizing(self, compiler: Any, arguments: argparse.Namespace) -> Tracer:
         return tracing.optimizing(
             compiler,
-            compiler.name,
             dynamic=arguments.dynamic,
             fullgraph=arguments.fullgraph,
             names=self._names,

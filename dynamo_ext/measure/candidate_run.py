@@ -82,7 +82,7 @@ class CompiledCandidate:
             self.remedy = candidate.availability.remedy
             return
         self.region = regions.new_region()
-        tracer = tracing.optimizing(compiler, compiler.name, names=workload.names)
+        tracer = tracing.optimizing(compiler, names=workload.names)
         self.heard = tracer.compiler
         call = workload.compiled_call(tracer, self.region)
         run = run_log.RunLog(on_doing=on_doing)

@@ -292,7 +292,7 @@ class CellWorkload(Workload):
         """The cell under Dynamo; without a ``region``, its compiled code serves the cell itself."""
 
         def run() -> None:
-            run_traced(self._program, Stepper(tracer, self.namespace, region), self.names)
+            run_traced(self._program, Stepper(tracer, self.namespace, self.names, region))
             self._finish()
 
         return run

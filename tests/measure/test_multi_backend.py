@@ -19,7 +19,7 @@ def broken(graph, inputs):
 
 
 def under(board, function, *args):
-    tracer = tracing.optimizing(board, board.name)
+    tracer = tracing.optimizing(board)
     region = regions.new_region()
     with tracer.surroundings():
         traceable = wrapping.traceable(function)
@@ -28,7 +28,7 @@ def under(board, function, *args):
 
 def test_every_compiler_gets_every_graph_and_eager_runs_until_told_otherwise():
     board = MultiBackendCompiler({"double": double, "broken": broken})
-    tracer = tracing.optimizing(board, board.name)
+    tracer = tracing.optimizing(board)
     region = regions.new_region()
 
     def f(x):

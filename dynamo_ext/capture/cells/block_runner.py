@@ -13,6 +13,7 @@ from dynamo_ext.capture.code.block import (
     SplitBlockError,
     module_function,
 )
+from dynamo_ext.capture.code.dynamo_globals import HiddenNames
 from dynamo_ext.capture.code.tensor_reachability import reaches_tensors
 from dynamo_ext.capture.listen import run_log
 from dynamo_ext.capture.listen.tracer import Tracer
@@ -26,11 +27,13 @@ _LOOKS = 3
 class Stepper:
     """One run of a cell's blocks in a namespace; ``region`` keeps its compiled code apart.
 
-    ``trials``: turns of loops that are not faster captured stay Python.
+    ``names`` are Dynamo's own in the namespace. ``trials``: turns of loops that are not faster
+    captured stay Python.
     """
 
     tracer: Tracer
     namespace: dict[str, Any]
+    names: HiddenNames
     region: int | None = None
     trials: Trials | None = None
     _functions: dict[Block, types.FunctionType] = field(default_factory=dict)

@@ -3,7 +3,6 @@
 import sys
 import time
 import traceback
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -13,20 +12,17 @@ from dynamo_ext.capture.cells.missing_names import forget_on_the_way_to, leave_o
 from dynamo_ext.capture.cells.program import CellProgram, Segment
 from dynamo_ext.capture.cells.turn_trial import Trials
 from dynamo_ext.capture.cells.user_traceback import users_traceback
-from dynamo_ext.capture.code.dynamo_globals import HiddenNames
 from dynamo_ext.capture.code.replaced_methods import forget_stale, watch_changed
 from dynamo_ext.capture.code.tensor_reachability import reaches_tensors
 from dynamo_ext.capture.listen import eager_frames, small_graphs
 from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
-from dynamo_ext.capture.listen.run_log import AfterGraphCall, OnGraphCall, Recording, RunLog
-from dynamo_ext.capture.listen.tracer import Tracer
+from dynamo_ext.capture.listen.run_log import Recording, RunLog
 from dynamo_ext.capture.report.builder import build_report
 from dynamo_ext.capture.torch_private import code_cache, compile_metrics
 from dynamo_ext.capture.torch_private.patches import containers
 from dynamo_ext.errors import one_line
 from dynamo_ext.records.autotune import EndToEnd
-from dynamo_ext.records.common import CodeBlock
-from dynamo_ext.records.report import Mode, Report
+from dynamo_ext.records.report import Report
 from dynamo_ext.timing.first_run import FirstRun, within
 from dynamo_ext.timing.machine_load import MachineLoad
 
@@ -65,45 +61,20 @@ class CellState:
         self.spent.clear()
 
 
-def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
-    state: CellState,
-    namespace: dict[str, Any],
-    tracer: Tracer,
-    names: HiddenNames,
-    *,
-    mode: Mode,
-    title: str,
-    source: str,
-    versions: tuple[tuple[str, str], ...] = (),
-    on_progress: Callable[[str], object] | None = None,
-    on_graph_call: OnGraphCall | None = None,
-    after_graph_call: AfterGraphCall | None = None,
-    check: Check | None = None,
-    given: FirstRun | None = None,
-    decides: bool = False,
+def run_cell(
+    state: CellState, stepper: Stepper, run: RunLog, facts: Report, check: Check | None = None
 ) -> tuple[Report, BaseException | None]:
-    """Run every segment in order, as a plain cell would, and record what happened.
+    """Run every segment in order, as a plain cell would, and record in ``run`` what happened.
 
-    What the cell raises comes back beside the report, ``None`` where it ended well. ``source`` is
-    the text under today's magic line; ``on_progress`` gets what is being compiled,
-    ``on_graph_call`` and ``after_graph_call`` every graph call (``RunLog``). ``check`` comes before
-    the run, and is in the report. ``given`` seconds may go into capturing and compiling; with
-    ``decides`` turns of loops that are not faster captured stay Python, and what is called often
-    for little.
+    What the cell raises comes back beside the report, ``None`` where it ended well. ``facts`` has
+    what is known before. ``check`` comes before the run, and is in the report. Where ``run``
+    decides, turns of loops that are not faster captured stay Python, and what is called often for
+    little.
     """
-    program = state.program
-    run = RunLog(
-        cell_file=program.filename,
-        on_progress=on_progress or (lambda _: None),
-        on_graph_call=on_graph_call,
-        after_graph_call=after_graph_call or (lambda *_: None),
-        codes=program.statement_codes,
-        decides=decides,
-    )
-    backend = tracer.compiler.name if tracer.compiler else ""
+    program, tracer = state.program, stepper.tracer
     forget_stale()
     containers.look_at_them()
-    if not decides and mode != "run":
+    if not run.decides and facts.mode != "run":
         code_cache.look_again()
     calls: CallTrial | None = None
     error: BaseException | None = None
@@ -111,11 +82,11 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     company = MachineLoad()
     started = time.perf_counter()
     try:
-        with company, within(given or FirstRun()), Recording(run), tracer.surroundings():
+        with company, within(state.given or FirstRun()), Recording(run), tracer.surroundings():
             if check is not None:
                 check.before(run)
-            calls = _trials(state, tracer, run)
-            run_traced(program, Stepper(tracer, namespace, trials=state.trials), names)
+            calls = _trials(state, stepper, run)
+            run_traced(program, stepper)
     except BaseException as raised:  # noqa: BLE001 - handed to the caller, interrupts too
         error = raised
     took = time.perf_counter() - started
@@ -129,24 +100,21 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
         state.trials.save(company.cores)
         note(calls, run, started, company.cores)
         small_graphs.leave_to_python(run)
-    if mode == "optimize":
-        eager_frames.update(run, backend)
-    facts = Report(
-        mode=mode,
-        backend=backend,
-        title=title,
-        cell=CodeBlock(title, program.filename, 1, source),
+    if facts.mode == "optimize":
+        eager_frames.update(run, facts.backend)
+    facts = replace(
+        facts,
         seconds=took,
         compile_seconds=run.compile_seconds,
         busy_cores=company.cores,
         error=one_line(error, with_type=True) if error is not None else "",
         interrupted=isinstance(error, KeyboardInterrupt),
-        versions=versions,
         refused=tracer.fullgraph and compile_metrics.is_refusal(error),
         stopped_at=_cells_line(error, program.filename),
     )
     missing = leave_out_missing_name(run, error)
-    before = eager_frames.reachable_from(run, backend) if mode != "explain" else ()
+    known = facts.mode != "explain"
+    before = eager_frames.reachable_from(run, facts.backend) if known else ()
     report = build_report(run, facts, before)
     if check is not None:
         report = replace(report, end_to_end=check.record(run, report))
@@ -157,13 +125,14 @@ def run_cell(  # noqa: PLR0913 - what one run needs, by keyword
     return report, error
 
 
-def _trials(state: CellState, tracer: Tracer, run: RunLog) -> CallTrial | None:
+def _trials(state: CellState, stepper: Stepper, run: RunLog) -> CallTrial | None:
     """Begin the trials of a run that decides by them; that of its graphs' calls."""
     former, state.trials = state.trials, None
-    if not run.decides or tracer.compiler is None:
+    compiler = stepper.tracer.compiler
+    if not run.decides or compiler is None:
         return None
-    state.trials = Trials(state.program.source, tracer.compiler, former)
-    return call_trial(state.trials, tracer.compiler.name, run)
+    state.trials = stepper.trials = Trials(state.program.source, compiler, former)
+    return call_trial(state.trials, compiler.name, run)
 
 
 def _forget_unfinished(run: RunLog) -> None:
@@ -172,11 +141,7 @@ def _forget_unfinished(run: RunLog) -> None:
             code_cache.forget_code(code)
 
 
-def run_traced(
-    program: CellProgram,
-    stepper: Stepper,
-    names: HiddenNames,
-) -> None:
+def run_traced(program: CellProgram, stepper: Stepper) -> None:
     """Run every segment under Dynamo, with no record."""
     namespace = stepper.namespace
     for segment in program.segments:
@@ -185,7 +150,7 @@ def run_traced(
             _run_plain(segment, program.filename, namespace)
             watch_changed()
             continue
-        with names.present():
+        with stepper.names.present():
             value = stepper.run(block)
         if segment.displays:
             sys.displayhook(value)

@@ -19,7 +19,7 @@ from dynamo_ext.capture.code.function_code import codes_within
 from dynamo_ext.capture.code.source_lines import OURS, is_users, original_function
 from dynamo_ext.capture.code.syntax import nodes_around
 from dynamo_ext.capture.listen import compiling
-from dynamo_ext.capture.listen.eager_replay import REPLAY_CODE, run_original
+from dynamo_ext.capture.listen.eager_replay import run_original
 from dynamo_ext.capture.torch_private import code_cache
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -60,7 +60,7 @@ def users_traceback(
         users = not machinery and all(map(is_users, (code.co_filename, str(names.get("__file__")))))
         compiling = compiling or not _COMPILERS.isdisjoint((module, code.co_qualname))
         compiling = compiling and not users
-        if code is REPLAY_CODE:
+        if code is run_original.__code__:
             # The replay that follows stands for the frame whose graph failed.
             del kept[-1:]
         elif not (compiling or machinery):

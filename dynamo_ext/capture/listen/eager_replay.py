@@ -26,6 +26,3 @@ def run_original(
     )
     function = types.FunctionType(original, namespace, original.co_name, None, closure)
     return function(*positional, **keywords)
-
-
-REPLAY_CODE = run_original.__code__

@@ -16,6 +16,7 @@ from dynamo_ext.capture.code.replaced_methods import guard_watched, watch_change
 from dynamo_ext.capture.code.source_lines import original_function
 from dynamo_ext.capture.events import capture_disabled
 from dynamo_ext.capture.listen import capture_failures, compiling, new_optimizers, python_libraries
+from dynamo_ext.capture.listen.reuse_listener import ReuseListener
 from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog, active_run
 from dynamo_ext.capture.listen.split_block import divide, divide_turn, note_division
 from dynamo_ext.capture.torch_private import (
@@ -42,14 +43,10 @@ from dynamo_ext.timing import first_run
 
 @dataclass(eq=False)
 class FrameListener:
-    """Dynamo's frame callback: times each compile and records it.
-
-    ``reuse`` takes its place where torch's stance is that nothing new is compiled.
-    """
+    """Dynamo's frame callback: times each compile and records it."""
 
     callback: Any
     compiler: Any
-    reuse: Any
     fullgraph: bool = False
     names: HiddenNames | None = None
 
@@ -60,7 +57,7 @@ class FrameListener:
         """Compile one frame, unless a torch setting forbids it (the signature is Dynamo's)."""
         module = containers.container(frame)
         if module is not None and not containers.is_captured(module):
-            return _ASKED_AGAIN
+            return frame_answers.EAGERLY_ONCE
         # What compiles while a comparison times it is not recorded; all else is the same.
         run = active_run() or RunLog()
         # What calls the frame called this, too: a frame that has not begun has no outer.
@@ -68,10 +65,10 @@ class FrameListener:
         if is_plain(frame.f_code) or python_libraries.follows(frame.f_code, caller):
             return frame_answers.skip_permanently()
         if _stays_python(frame.f_code, run) or new_optimizers.stays_python(frame, run):
-            return _ASKED_AGAIN
+            return frame_answers.EAGERLY_ONCE
         code = frame.f_code
-        if instead := self._kept_out(run, frame, module):
-            return instead(frame, cache, state)
+        if answer := self._kept_out(frame, cache, state, run, module):
+            return answer
         with (
             first_run.current().working(
                 function_name(original_function(code.co_qualname)), kind=code
@@ -85,27 +82,25 @@ class FrameListener:
             with stored_values.let_go_of_the_new():
                 return self._interruptible(frame, cache, state, run, module)
 
-    def _kept_out(
-        self, run: RunLog, frame: Any, module: Any
-    ) -> Callable[[Any, Any, Any], Any] | None:
-        """What answers instead where a frame is not to be compiled, which is recorded."""
+    def _kept_out(self, frame: Any, cache: Any, state: Any, run: RunLog, module: Any) -> Any:
+        """The answer where a frame is not to be compiled, which is recorded; else ``None``."""
         if module is None and traced_frames.is_library_code(frame.f_code, frame):
-            return self.callback  # type: ignore[no-any-return]
+            return self.callback(frame, cache, state)
         if switch := frame_eval.switched_off(self.callback):
             run.fallbacks[capture_disabled.switched_off(switch)] = None
-            return frame_answers.skip_recursively_once
+            return frame_answers.PYTHON_ONCE
         if who := active_modes.tracing_mode_name():
             run.fallbacks[capture_disabled.observed(who)] = None
-            return frame_answers.skip_recursively_once
+            return frame_answers.PYTHON_ONCE
         if first_run.current().used_up(frame.f_code):
             run.fallbacks[capture_disabled.used_up(first_run.current())] = None
-            return frame_answers.compile_nothing_once
+            return frame_answers.NOTHING_NEW_ONCE
         stance = frame_eval.stance()
         if stance == "eager_on_recompile":
             run.fallbacks[capture_disabled.REUSED_ONLY] = None
-            return self.reuse  # type: ignore[no-any-return]
-        refuse = functools.partial(frame_answers.refuse_recompile, self)
-        return refuse if stance == "fail_on_recompile" else None
+            return ReuseListener(self.compiler)(frame, cache, state)
+        refuses = stance == "fail_on_recompile"
+        return frame_answers.refuse_recompile(self, frame, cache, state) if refuses else None
 
     def _interruptible(self, frame: Any, cache: Any, state: Any, run: RunLog, module: Any) -> Any:
         code = frame.f_code
@@ -121,7 +116,7 @@ class FrameListener:
                 raise
             # As in a plain cell, the lines above have run by then, and their names are bound.
             raise_at(line, code, error)
-            return frame_answers.skip_recursively_once(frame, cache, state)
+            return frame_answers.PYTHON_ONCE
 
     def _compile(self, frame: Any, cache: Any, state: Any, run: RunLog, module: Any) -> Any:
         code = frame.f_code
@@ -159,7 +154,7 @@ class FrameListener:
             # The user's own error, met while tracing: eager raises it again, from its line.
             entry.outcome, entry.raised = "failed", (type(error).__name__, str(error))
             entry.reason = ": ".join(entry.raised)
-            result = frame_answers.run_eagerly_once(callees_too=False)
+            result = frame_answers.EAGERLY_ONCE
         finally:
             compiling.frames.pop()
             run.on_progress("")
@@ -177,7 +172,7 @@ class FrameListener:
             guard_watched(code, guards)
         elif module is not None:
             containers.leave_to_python(module)
-            return frame_answers.run_eagerly_once(callees_too=False)
+            return frame_answers.EAGERLY_ONCE
         return result
 
     def _converted(
@@ -209,7 +204,7 @@ class FrameListener:
     def _left_to_python(self, frame: Any, met: calls.StaysPythonError) -> Any:
         """Answer for a frame that stays Python; loops of a cell go on by turns."""
         if self.fullgraph:
-            return frame_answers.skip_recursively_once(frame, None, None)
+            return frame_answers.PYTHON_ONCE
         block = block_of(frame.f_code)
         line = next((s.lineno for s in met.stack if s.filename == frame.f_code.co_filename), 0)
         if not met.once:
@@ -225,15 +220,11 @@ class FrameListener:
                 begun = caller.code()
             if (origin := code_cache.users_code(begun)) and block_of(origin) is None:
                 # Of what has begun, names are missing by now; its next call has them all.
-                frame_answers.leave_to_python(origin)
+                code_cache.leave_to_python(origin)
             return frame_answers.skip_permanently()
         if block is not None and block.has_loop_from(line):
             block.split_at_break(met.stack)
-        return frame_answers.run_eagerly_once(callees_too=False)
-
-
-# Not for good: the user's own torch.compile of this code is to find what it always has.
-_ASKED_AGAIN = frame_answers.run_eagerly_once(callees_too=False)
+        return frame_answers.EAGERLY_ONCE
 
 
 def _stays_python(code: types.CodeType, run: RunLog) -> bool:

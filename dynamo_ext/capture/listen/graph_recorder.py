@@ -43,9 +43,9 @@ _OUTER_FRAMES = 12
 class RecordedCompiler:
     """One per compiler, so that Dynamo, which compares backends by identity, reuses its code."""
 
-    def __init__(self, compiler: CompilerFn, name: str) -> None:
+    def __init__(self, compiler: Any) -> None:
         self.compiler = compiler
-        self.name = name
+        self.name: str = compiler.name
 
     def __call__(self, graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         """Compile one captured graph (Dynamo's backend contract)."""
@@ -54,7 +54,7 @@ class RecordedCompiler:
         run = run_log.active_run()
         frame = compiling.frame_being_compiled()
         if run is None or frame is None:
-            return self.compiler(graph, inputs)
+            return self.compiler(graph, inputs)  # type: ignore[no-any-return]
         cut = getattr(graph, "compile_subgraph_reason", None)
         ended_by = None
         if cut is not None and cut.graph_break:
@@ -95,7 +95,7 @@ class RecordedCompiler:
     ) -> Callable[..., Any]:
         known = [code for code in codes if code is not None]
         if self.name == "eager" or not double_backward.uses_create_graph(known, inputs):
-            return self.compiler(graph, inputs)
+            return self.compiler(graph, inputs)  # type: ignore[no-any-return]
         journal.current().add_fallback(
             "unsupported", "graph", message=double_backward.MESSAGE, remedy=double_backward.REMEDY
         )
@@ -169,12 +169,12 @@ _recorded_compilers: dict[tuple[int, bool | None, bool], RecordedCompiler] = {}
 
 
 def recorded(
-    compiler: CompilerFn, name: str, *, dynamic: bool | None = None, fullgraph: bool = False
+    compiler: Any, *, dynamic: bool | None = None, fullgraph: bool = False
 ) -> RecordedCompiler:
     """The one ``RecordedCompiler`` of a compiler and flags: Dynamo asks for the compiler alone."""
     key = (id(compiler), dynamic, fullgraph)
     # As long as one is known, its compiler lives, and no other has that number.
-    return _recorded_compilers.setdefault(key, RecordedCompiler(compiler, name))
+    return _recorded_compilers.setdefault(key, RecordedCompiler(compiler))
 
 
 def forget_recorded(compiler: CompilerFn) -> None:

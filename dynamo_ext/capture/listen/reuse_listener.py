@@ -39,4 +39,4 @@ class ReuseListener:
             )
             if reasons:
                 compiling.note_miss(run, frame, reasons[0], None)
-        return frame_answers.run_eagerly_once(callees_too=not in_cell)
+        return frame_answers.EAGERLY_ONCE if in_cell else frame_answers.NOTHING_NEW_ONCE

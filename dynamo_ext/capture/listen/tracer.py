@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from dynamo_ext.backends.base import CompilerFn
 from dynamo_ext.capture.code.dynamo_globals import HiddenNames
 from dynamo_ext.capture.listen import compiling, run_log
 from dynamo_ext.capture.listen.frame_listener import FrameListener
@@ -26,9 +25,8 @@ class Tracer:
     fullgraph: bool = False
 
 
-def optimizing(  # noqa: PLR0913 - torch's own flags
-    compiler: CompilerFn,
-    name: str,
+def optimizing(
+    compiler: Any,
     *,
     dynamic: bool | None = None,
     fullgraph: bool = False,
@@ -38,9 +36,9 @@ def optimizing(  # noqa: PLR0913 - torch's own flags
     """Capture and compile what has not been seen, reuse what has; nothing if ``alone``."""
     containers.look_at_them()
     heard = (
-        RecordedCompiler(compiler, name)
+        RecordedCompiler(compiler)
         if alone
-        else recorded(compiler, name, dynamic=dynamic, fullgraph=fullgraph)
+        else recorded(compiler, dynamic=dynamic, fullgraph=fullgraph)
     )
     callback, surroundings = frame_eval.frame_callback(
         heard,
@@ -51,9 +49,7 @@ def optimizing(  # noqa: PLR0913 - torch's own flags
     )
     if alone:
         surroundings = functools.partial(_alone, heard, surroundings)
-    listener = FrameListener(
-        callback, heard, reuse=ReuseListener(heard), fullgraph=fullgraph, names=names
-    )
+    listener = FrameListener(callback, heard, fullgraph=fullgraph, names=names)
     return Tracer(listener, heard, surroundings, fullgraph)
 
 

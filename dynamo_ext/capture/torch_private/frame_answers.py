@@ -42,30 +42,20 @@ def refuse_recompile(callback: Any, frame: Any, cache: Any, state: Any) -> Any:
     return refuse(frame, cache, state)
 
 
-def run_eagerly_once(*, callees_too: bool) -> ConvertFrameReturn:
-    """Answer of a frame callback: this frame eagerly, this time, and forget it.
-
-    With ``callees_too`` the functions it calls may reuse compiled code but never compile.
-    """
-    inner = FrameAction.RUN_ONLY if callees_too else FrameAction.DEFAULT
-    return ConvertFrameReturn(
-        frame_exec_strategy=FrameExecStrategy(FrameAction.DEFAULT, inner),
-        apply_to_code=False,
-    )
+def _once(own: FrameAction, callees: FrameAction) -> ConvertFrameReturn:
+    strategy = FrameExecStrategy(own, callees)
+    return ConvertFrameReturn(frame_exec_strategy=strategy, apply_to_code=False)
 
 
-def compile_nothing_once(_frame: Any, _cache: Any, _state: Any) -> ConvertFrameReturn:
-    """A frame callback: the frame runs eagerly, what it calls as compiled as it is."""
-    return run_eagerly_once(callees_too=True)
+# Not for good: the user's own torch.compile of this code is to find what it always has.
+EAGERLY_ONCE = _once(FrameAction.DEFAULT, FrameAction.DEFAULT)
+"""This frame runs eagerly, this time, and is forgotten; what it calls may be compiled."""
 
+NOTHING_NEW_ONCE = _once(FrameAction.DEFAULT, FrameAction.RUN_ONLY)
+"""The same, but what it calls may reuse compiled code and never compile."""
 
-def skip_recursively_once(_frame: Any, _cache: Any, _state: Any) -> ConvertFrameReturn:
-    """A frame callback: the frame and what it calls run as plain Python, and it is forgotten."""
-    return ConvertFrameReturn(
-        frame_exec_strategy=FrameExecStrategy(FrameAction.SKIP, FrameAction.SKIP),
-        apply_to_code=False,
-    )
-
+PYTHON_ONCE = _once(FrameAction.SKIP, FrameAction.SKIP)
+"""The frame and what it calls run as plain Python, and it is forgotten."""
 
 _OWN = frozenset({"Observed exception", "failed to find name in frame builtins"})
 """Graph breaks that stand for an error which the code raises in eager, too."""
@@ -84,7 +74,3 @@ def skip_permanently(*_frame: Any) -> ConvertFrameReturn:
     It leaves the callback alone while the frame runs, so that our own frames can take it out.
     """
     return ConvertFrameReturn()
-
-
-leave_to_python = eval_frame.skip_code
-"""As ``skip_permanently``, of code that is compiled already."""

@@ -64,11 +64,6 @@ class _Turns:
     called: set[tuple[int, int]] = field(default_factory=set)
     called_before: set[tuple[int, int]] = field(default_factory=set)
 
-    def end_one(self) -> None:
-        self.alike = self.alike + 1 if self.called == self.called_before else 0
-        self.count += 1
-        self.called, self.called_before = set(), self.called
-
 
 def _frames(tx: Any) -> Iterator[Any]:
     while tx is not None:
@@ -120,7 +115,9 @@ def end_turn(upstream: Callable[..., Any], tx: Any, inst: Any) -> Any:
         operations = len(output.graph.nodes)
         loops = _loops(tx)
         turns = loops.setdefault(id(inst.target), _Turns(operations, clock()))
-        turns.end_one()
+        turns.alike = turns.alike + 1 if turns.called == turns.called_before else 0
+        turns.count += 1
+        turns.called, turns.called_before = set(), turns.called
         added = operations - turns.operations_before
         span = tx.indexof[inst] - tx.indexof[inst.target]
         owner = _owner(tx).f_code
