@@ -1,5 +1,6 @@
 """Runs blocks of a cell under Dynamo: whole where they can be captured so, else part by part."""
 
+import contextlib
 import functools
 import types
 from dataclasses import dataclass, field
@@ -101,8 +102,9 @@ class Stepper:
                 self._note(trial)
                 return value
             step = functools.partial(self._turn, trial, suites[0])
-        # Dynamo has no business with our own frames.
-        value = self._under(function, lambda number: call(None, step, suites[number]))
+        with self.trials.during(trial) if self.trials and trial else contextlib.nullcontext():
+            # Dynamo has no business with our own frames.
+            value = self._under(function, lambda number: call(None, step, suites[number]))
         if trial is not None and trial.is_python is not None:
             self._note(trial)
         return value

@@ -38,7 +38,7 @@ def call_trial(trials: Trials, backend: str, run: RunLog) -> CallTrial | None:
     """The trial of a cell's graphs on a backend, with the outcome of an earlier run; for a run."""
     if backend not in registry.OURS.keys() - _NOT_TRIED:
         return None
-    trial = CallTrial(trials.is_timing, functools.partial(trials.keep, 0))
+    trial = CallTrial(trials.is_in_long_loop, functools.partial(trials.keep, 0))
     trials.recall(trial, 0)
     run.way_of_call = None if trial.is_python is False else trial.way
     return trial
@@ -61,17 +61,17 @@ def note(trial: CallTrial | None, run: RunLog, started: float, busy_cores: float
 class CallTrial(TurnTrial):
     """The trial of all graphs that a run calls often; their outcome.
 
-    It waits while ``is_busy``: a loop of the cell is timed then.
+    Graphs of a long loop of the cell, as ``in_long_loop`` says, have the trial of its turns.
     """
 
     def __init__(
         self,
-        is_busy: Callable[[], bool],
+        in_long_loop: Callable[[], bool],
         keep: Callable[..., object],
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         super().__init__(0, keep, clock)
-        self._is_busy = is_busy
+        self._in_long_loop = in_long_loop
         self._run: Callable[[], RunLog | None] = lambda: None
         self._anchor: Callable[[], GraphEntry | None] = lambda: None
         self._samples: list[float] | None = None
@@ -81,6 +81,8 @@ class CallTrial(TurnTrial):
         self, run: RunLog, entry: GraphEntry, call: GraphCall, args: Sequence[Any]
     ) -> Callable[..., Any]:
         """What runs a call of a graph: the engine, or eager."""
+        if self._in_long_loop():
+            return call
         if self.is_python is None:
             self._note_call(run, entry, args)
         if self.is_python is None:
@@ -108,7 +110,7 @@ class CallTrial(TurnTrial):
         self._began, self._worked = self._clock(), worked
 
     def _may_begin(self, run: RunLog, entry: GraphEntry, args: Sequence[Any]) -> bool:
-        if run.calls[entry].count < CALLS or self._is_busy() or first_run.current().used_up():
+        if run.calls[entry].count < CALLS or first_run.current().used_up():
             return False
         if entry.backend == "inductor" and any(each.draws for each in run.calls):
             # It has random numbers of its own.

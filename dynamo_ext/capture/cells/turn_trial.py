@@ -6,14 +6,14 @@ What came of it is kept on disk: a kernel that runs the same cells again compute
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import functools
 import hashlib
 import json
 import time
 import types
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
 from statistics import median
 from typing import Any
 
@@ -62,6 +62,7 @@ class Trials:
         )
         self._trials: dict[int, TurnTrial] = {}
         self._new: list[Row] = []
+        self._running: TurnTrial | None = None
         if before is not None and before._place == self._place:  # noqa: SLF001 - its own class
             self._trials.update(p for p in before._trials.items() if p[1].goes_on())  # noqa: SLF001
 
@@ -73,14 +74,23 @@ class Trials:
             self.recall(trial, line)
         return trial
 
-    def is_timing(self) -> bool:
-        """Whether turns of a loop of the cell are timed now."""
-        return any(trial.is_timing for trial in self._trials.values())
+    @contextlib.contextmanager
+    def during(self, trial: TurnTrial) -> Iterator[None]:
+        """A block in which a loop of the cell runs."""
+        outer, self._running = self._running, trial
+        try:
+            yield
+        finally:
+            self._running = outer
+
+    def is_in_long_loop(self) -> bool:
+        """Whether a loop of the cell runs whose own trial tells how it runs."""
+        return self._running is not None and self._running.is_long
 
     def recall(self, trial: TurnTrial, line: int) -> None:
         """Give a trial the outcome that is kept of it, if there is one."""
         for _, _, value, kept in Outcomes().rows("key = ? AND place = ?", *self._key(line)):
-            with suppress(ValueError, TypeError):
+            with contextlib.suppress(ValueError, TypeError):
                 trial.decide(*json.loads(str(value)))
                 trial.is_remembered = float(str(kept)) < _STARTED
 
@@ -156,9 +166,9 @@ class TurnTrial:
             self._keep(*self._outcome)
 
     @property
-    def is_timing(self) -> bool:
-        """Whether its turns are timed now."""
-        return self.is_python is None and self._turns > _BEFORE
+    def is_long(self) -> bool:
+        """Whether it has had so many turns that they are timed."""
+        return self._turns > _BEFORE
 
     def goes_on(self) -> bool:
         """Whether the next run goes on with it; what this run counted is an earlier run's then."""

@@ -37,8 +37,8 @@ class Loop:
     def __init__(self, engine: float, eager: float, backend: str = "onnxrt") -> None:
         self.now = 0.0
         self.kept: list[tuple[float, ...]] = []
-        self.busy = False
-        self.trial = CallTrial(lambda: self.busy, self._keep, clock=lambda: self.now)
+        self.in_long_loop = False
+        self.trial = CallTrial(lambda: self.in_long_loop, self._keep, clock=lambda: self.now)
         self.run = RunLog()
         self.graphs = [
             Entry(name=name, backend=backend, draws=False, is_left_to_python=False)
@@ -81,10 +81,10 @@ def test_each_call_runs_once_and_the_faster_way_stays(
     assert [each.is_left_to_python for each in loop.graphs] == [stays == "eager"] * 2
 
 
-@pytest.mark.parametrize("why", ["few", "busy", "late", "history", "draws"])
+@pytest.mark.parametrize("why", ["few", "long loop", "late", "history", "draws"])
 def test_there_is_no_trial_where_it_would_tell_nothing(why: str) -> None:
     loop = Loop(3, 1, backend="inductor")
-    loop.busy = why == "busy"
+    loop.in_long_loop = why == "long loop"
     loop.graphs[1].draws = why == "draws"
     history = [torch.ones(2, requires_grad=True) * 2] if why == "history" else []
     with within(FirstRun(0.0 if why == "late" else 60.0)):
