@@ -136,6 +136,11 @@ def has_eagers_gradients(
     assert set(harness.stages) <= {"unsupported"}
 
 
+def error(found: torch.Tensor, exact: torch.Tensor) -> float:
+    """How far results are off, of their size."""
+    return float((found - exact).norm() / exact.norm())
+
+
 def is_unavailable(harness: Any, name: str, reason: str) -> None:
     """It says why where it must be here; elsewhere what it is given runs eagerly."""
     with pytest.raises(BackendUnavailableError, match=reason):
