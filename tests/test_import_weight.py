@@ -32,6 +32,9 @@ LIMIT_SECONDS = 0.3
 PROCESSES = 3
 
 PLAIN_IMPORT = "import dynamo_ext"
+BACKENDS = "import dynamo_ext.backends.registry, dynamo_ext.backends.entrypoints"
+REPORTS = "import dynamo_ext.widgets.report.static, dynamo_ext.widgets.report.view"
+TABLES = "import dynamo_ext.widgets.comparison.static, dynamo_ext.widgets.comparison.view"
 LOAD_EXT = """
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
@@ -63,15 +66,16 @@ def in_new_process(code: str) -> dict[str, object]:
     return result
 
 
-@pytest.mark.parametrize("code", [PLAIN_IMPORT, LOAD_EXT], ids=["import", "load_ext"])
+@pytest.mark.parametrize(
+    "code",
+    [PLAIN_IMPORT, LOAD_EXT, BACKENDS, REPORTS, TABLES],
+    ids=["import", "load_ext", "backends", "reports", "tables"],
+)
 def test_loading_imports_nothing_heavy(code):
     loaded = in_new_process(code)["modules"]
     assert "dynamo_ext" in loaded
-    assert [name for name in HEAVY if name in loaded] == []
-
-
-def test_import_alone_does_not_import_ipython():
-    assert "IPython" not in in_new_process(PLAIN_IMPORT)["modules"]
+    heavy = [*HEAVY, *(["IPython"] if code is not LOAD_EXT else [])]
+    assert [name for name in heavy if name in loaded] == []
 
 
 def test_load_ext_is_fast():

@@ -589,14 +589,18 @@ def test_what_is_built_in_a_cell_is_sent_to_one_of_its_own() -> None:
     assert not any(each.topic == "uncaptured" or "its own" in each.step for each in followed)
 
 
-def test_a_hook_that_comes_later_is_named_as_what_compiled_anew() -> None:
-    model = torch.nn.Sequential(torch.nn.Linear(8, 8))
+def hooked() -> Report:
+    """A model that gets a hook when it has run."""
+    model, x = torch.nn.Sequential(torch.nn.Linear(8, 8)), torch.ones(2, 8)
     fast = dynamo_ext.optimize("eager")(model)
-    x = torch.ones(2, 8)
     fast(x)
     model[0].register_forward_hook(lambda *_: None)
     fast(x)
-    (found,) = [each for each in advise(fast.report()) if each.topic == "recompile"]
+    return fast.report()
+
+
+def test_a_hook_that_comes_later_is_named_as_what_compiled_anew() -> None:
+    (found,) = [each for each in advise(hooked()) if each.topic == "recompile"]
     assert "the hooks of a module" in found.problem
     assert "before the first call" in found.step
 
@@ -655,12 +659,6 @@ def test_what_harms_nothing_at_a_split_keeps_a_loop_from_capture() -> None:
     assert "Nothing needs" not in first.step
 
 
-def prints_and_scales(x: torch.Tensor) -> torch.Tensor:
-    y = x * 2
-    print(y.shape)  # noqa: T201
-    return y * 3
-
-
 def test_recompiles_have_the_seconds_that_their_frames_took() -> None:
     report = run(adds, [(X, X), (X[:2], X[:2])], "eager")
     (recompile,) = report.recompiles
@@ -699,7 +697,7 @@ def test_equal_recompiles_add_up_their_seconds() -> None:
 def test_what_is_known_to_have_cost_much_comes_first(
     took: float, whole: float, topics: list[str]
 ) -> None:
-    report = run(prints_and_scales, [(X,), (X[:2],)], "eager")
+    report = run(prints, [(X,), (X[:2],)], "eager")
     recompiles = tuple(
         dataclasses.replace(each, compile_seconds=took if number == 0 else 0.0)
         for number, each in enumerate(report.recompiles)
@@ -722,12 +720,7 @@ def test_the_first_step_is_the_same_one_where_seconds_differ_little() -> None:
 
 
 def test_what_needs_no_change_stays_last_whatever_it_cost() -> None:
-    model = torch.nn.Sequential(torch.nn.Linear(8, 8))
-    fast = dynamo_ext.optimize("eager")(model)
-    fast(torch.ones(2, 8))
-    model[0].register_forward_hook(lambda *_: None)
-    fast(torch.ones(2, 8))
-    report = fast.report()
+    report = hooked()
     costly = tuple(dataclasses.replace(r, compile_seconds=29.0) for r in report.recompiles)
     found = advise(dataclasses.replace(report, recompiles=costly, seconds=30.0))
     assert found[-1].topic == "recompile"

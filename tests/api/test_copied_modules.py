@@ -13,17 +13,9 @@ import pytest
 import torch
 
 import dynamo_ext
+from tests.api.test_optimize import Net
 
 X = torch.arange(6.0).reshape(2, 3)
-
-
-class Net(torch.nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = torch.nn.Linear(3, 2)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.fc(x).relu() + 1
 
 
 class Outer(torch.nn.Module):

@@ -9,13 +9,6 @@ import dynamo_ext
 from dynamo_ext.errors import OptionError
 
 
-@pytest.fixture(autouse=True)
-def _fresh():
-    torch._dynamo.reset()
-    yield
-    torch._dynamo.reset()
-
-
 def test_a_function_and_a_module_are_explained_with_times():
     net, x = torch.nn.Linear(8, 8), torch.randn(2, 8)
     for target in (net, lambda value: torch.relu(net(value))):

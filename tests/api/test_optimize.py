@@ -44,23 +44,11 @@ def test_a_block_captures_what_it_calls() -> None:
     assert report.seconds > 0
 
 
-def test_after_the_block_nothing_is_captured(compiles: list[str]) -> None:
-    with dynamo_ext.optimize("eager"):
-        pass
-    double(X)
-    assert compiles == []
-
-
-def test_a_block_captures_a_module_of_the_users() -> None:
-    net = Net()
-    with dynamo_ext.optimize("eager") as session:
-        net(X)
-    assert session.report.graphs
-
-
-def test_a_container_of_torchs_own_is_captured_in_a_block_and_wrapped() -> None:
-    """Dynamo by itself starts no trace in torch's own files."""
-    net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())
+@pytest.mark.parametrize(
+    "net", [Net(), torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU())]
+)
+def test_a_module_is_captured_in_a_block_and_wrapped(net: torch.nn.Module) -> None:
+    """Of torch's own, too, in whose files Dynamo by itself starts no trace."""
     with dynamo_ext.optimize("eager") as session:
         net(X)
     assert len(session.report.graphs) == 1
@@ -269,11 +257,6 @@ def test_what_is_no_backend_at_all_is_refused_at_once() -> None:
             dynamo_ext.optimize(wrong)  # type: ignore[arg-type]
 
 
-def test_what_cannot_be_called_is_refused_at_once() -> None:
-    with pytest.raises((TypeError, dynamo_ext.errors.DynamoExtError)):
-        dynamo_ext.optimize("eager")(3)
-
-
 def test_strict_refuses_what_is_unavailable() -> None:
     with pytest.raises(BackendUnavailableError):
         dynamo_ext.optimize("tensorrt", strict=True)
@@ -405,6 +388,8 @@ def test_a_class_whose_instances_are_what_was_compiled_is_a_compiler() -> None:
     assert fast.report().fallbacks == ()
 
 
-def test_a_class_of_modules_is_not_wrapped() -> None:
+def test_a_class_of_modules_and_what_cannot_be_called_are_not_wrapped() -> None:
     with pytest.raises(OptionError, match=r"model = Net\("):
         dynamo_ext.optimize("eager")(Net)
+    with pytest.raises((TypeError, dynamo_ext.errors.DynamoExtError)):
+        dynamo_ext.optimize("eager")(3)

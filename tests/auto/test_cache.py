@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -220,11 +220,8 @@ def test_several_writers_at_once(store):
         for index in range(10):
             Store(store.path).remember(f"g{number}-{index}", "p", CONTEST)
 
-    threads = [threading.Thread(target=write, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(write, range(4)))
     assert len(store.all()) == 40
 
 

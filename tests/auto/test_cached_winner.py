@@ -33,9 +33,9 @@ HELD = GraphRace(
 )
 
 
-def known_of(function, **settings):
+def known_of(function, held=HELD, **settings):
     journal = journals.Journal("g0")
-    known = CachedWinner(graph(), journal, HELD, ProgramTrials())
+    known = CachedWinner(graph(), journal, held, ProgramTrials())
     forgotten = []
     known.forget = lambda: forgotten.append(True)
     compiler = Compiler(CallableBackend(function), {"verify": True, **settings})
@@ -136,8 +136,6 @@ def test_a_winner_that_is_confirmed_keeps_what_is_known_of_its_parts():
 
 
 def test_a_first_call_ends_well_while_another_thread_settles_the_graph():
-    held = dataclasses.replace(HELD, confirmation=OnlineTrial(1, "mix", 15))
-    known = CachedWinner(graph(), journals.Journal("g0"), held, ProgramTrials())
     entered, others = threading.Event(), []
 
     def lowered(x):
@@ -149,6 +147,7 @@ def test_a_first_call_ends_well_while_another_thread_settles_the_graph():
             assert set(known.switch.compiled) == {"eager"}
         return (x + 1,)
 
-    compiler = Compiler(CallableBackend(lambda *_: lowered), {"verify": False})
+    held = dataclasses.replace(HELD, confirmation=OnlineTrial(1, "mix", 15))
+    known, compiler, _, _ = known_of(lambda *_: lowered, held, verify=False)
     assert known.compile({"one": compiler}, [torch.ones(3)])
     assert torch.equal(known(torch.ones(3))[0], torch.full((3,), 2.0))

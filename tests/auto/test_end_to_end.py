@@ -15,6 +15,7 @@ from dynamo_ext.records.common import FULL
 from dynamo_ext.timing.race import Plan, race
 from dynamo_ext.torch_private.entered_modes import forward_of
 from dynamo_ext.widgets.report import autotuning
+from tests.backends.engine_zoo import error
 from tests.capture.live import Live, live
 from tests.timing import fake_clock
 
@@ -85,10 +86,6 @@ def cells(races: Any, monkeypatch: Any) -> Iterator[Live]:
 
 def winners(report: Any) -> list[str]:
     return [graph.contest.winner for graph in report.graphs]
-
-
-def error(found: torch.Tensor, exact: torch.Tensor) -> float:
-    return float((found - exact).norm() / exact.norm())
 
 
 def test_errors_that_add_up_put_graphs_back_before_the_cell_runs(cells: Live) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+import pytest
 import torch
 from torch import nn
 
 from dynamo_ext.backends import registry
+from dynamo_ext.errors import BackendUnavailableError
 
 F = nn.functional
 
@@ -132,6 +134,20 @@ def has_eagers_gradients(
     for mine, theirs in zip(model.buffers(), twin.buffers(), strict=True):
         torch.testing.assert_close(mine, theirs)
     assert set(harness.stages) <= {"unsupported"}
+
+
+def error(found: torch.Tensor, exact: torch.Tensor) -> float:
+    """How far results are off, of their size."""
+    return float((found - exact).norm() / exact.norm())
+
+
+def is_unavailable(harness: Any, name: str, reason: str) -> None:
+    """It says why where it must be here; elsewhere what it is given runs eagerly."""
+    with pytest.raises(BackendUnavailableError, match=reason):
+        registry.compiler(name, strict=True)
+    x = torch.randn(3)
+    torch.testing.assert_close(harness.compile(torch.sin, registry.compiler(name))(x), x.sin())
+    assert harness.stages == ["unavailable"]
 
 
 def square(x: torch.Tensor) -> tuple[torch.Tensor]:

@@ -13,6 +13,7 @@ import dynamo_ext
 from dynamo_ext.backends import calibration, registry
 from dynamo_ext.backends.pipeline.calls.engines import Engines
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
+from tests.backends.engine_zoo import error
 
 WIDTH = 16
 
@@ -50,10 +51,6 @@ def calibrate(compiled: Any, inputs: Sequence[Any]) -> None:
 
 def engines(report: Any) -> list[tuple[str, int]]:
     return [(part.engine, part.calibrated) for g in report.graphs for part in g.partitions]
-
-
-def error(found: torch.Tensor, exact: torch.Tensor) -> float:
-    return float((found - exact).norm() / exact.norm())
 
 
 def test_convolutions_are_in_int8_where_calls_gave_their_ranges(

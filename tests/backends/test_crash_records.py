@@ -401,20 +401,18 @@ while True:
     if not begun:
         print("begun", flush=True)
     begun = True
-    if "once" in sys.argv:
-        break
 """
+ONCE = f"{LOOP}    break\n"
+COUNT = "from dynamo_ext.backends import crash_records as u; print(len(u.all_of()))"
 
 
 def test_a_kill_at_any_moment_leaves_one_record_at_most(tmp_path: Path) -> None:
     kill_at_any_moment(LOOP, tmp_path, times=12)
     place = next(tmp_path.rglob("unfinished"))
-    _, said = own(
-        "from dynamo_ext.backends import crash_records as u; print(len(u.all_of()))", tmp_path
-    )
+    _, said = own(COUNT, tmp_path)
     assert int(said) <= 5
     assert len(files(place)) <= 5
-    assert own(LOOP.replace('if "once" in sys.argv', "if True"), tmp_path)[0] == 0
+    assert own(ONCE, tmp_path)[0] == 0
 
 
 def test_four_processes_at_once_see_no_crash(tmp_path: Path) -> None:
@@ -426,10 +424,7 @@ def test_four_processes_at_once_see_no_crash(tmp_path: Path) -> None:
 
 
 def test_without_a_place_to_write_nothing_is_recorded(tmp_path: Path) -> None:
-    once = LOOP.replace('if "once" in sys.argv', "if True")
-    assert read_only(once, tmp_path) == "begun"
-    assert on_a_full_disk(once, tmp_path) == "begun"
-    _, said = own(
-        "from dynamo_ext.backends import crash_records as u; print(len(u.all_of()))", tmp_path
-    )
+    assert read_only(ONCE, tmp_path) == "begun"
+    assert on_a_full_disk(ONCE, tmp_path) == "begun"
+    _, said = own(COUNT, tmp_path)
     assert said.strip() == "0"

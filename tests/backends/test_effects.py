@@ -11,6 +11,7 @@ from torch.nn import functional as F  # noqa: N812 - as torch's own documentatio
 from torch.utils.checkpoint import checkpoint
 
 from dynamo_ext.backends import effects
+from tests.capture.captured import captured
 
 X = torch.linspace(0.1, 0.9, 12).reshape(4, 3)
 STATISTICS = torch.zeros(3), torch.ones(3)
@@ -24,16 +25,7 @@ IN_PLACE = [
 
 def of(function: Any, *args: Any) -> effects.Effects:
     """Those of the graph that Dynamo makes of a function."""
-    seen = []
-
-    def compiler(graph: Any, _inputs: Any) -> Any:
-        seen.append(effects.of_graph(graph))
-        return graph.forward
-
-    torch.compiler.reset()
-    torch.compile(function, backend=compiler)(*args or (X.clone(),))
-    (found,) = seen
-    return found
+    return effects.of_graph(captured(function, *args or (X.clone(),))[0])
 
 
 def told(changes: bool = False, draws: bool = False) -> effects.Effects:

@@ -18,14 +18,10 @@ from dynamo_ext.auto import graph_race
 from dynamo_ext.interruptions import Listening, interruption, pass_on, suppressed
 from dynamo_ext.measure.multi_backend import MultiBackendGraph, compile_into
 from dynamo_ext.timing.race import Plan, TimedCallable, race
+from tests.backends.pipeline.test_whole_graph import X, fn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> None:
-    torch._dynamo.reset()
 
 
 class LateError(Exception):
@@ -247,13 +243,6 @@ def test_another_thread_does_not_listen(ring: Any) -> None:
     thread.start()
     thread.join()
     assert seen == [before]
-
-
-def fn(x: torch.Tensor) -> torch.Tensor:
-    return x.sin() * 2 + 1
-
-
-X = torch.linspace(-1, 1, 6)
 
 
 @pytest.mark.parametrize("place", ["supports", "lower", "first", "later"])

@@ -13,6 +13,7 @@ from dynamo_ext.backends import precision, registry
 from dynamo_ext.errors import BackendUnavailableError, OptionError, UnknownBackendError
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.common import FULL
+from tests.backends.engine_zoo import error
 from tests.needs import needs_backend
 
 if TYPE_CHECKING:
@@ -105,9 +106,8 @@ def test_results_keep_their_dtype_and_are_near(backend: str, chosen: str) -> Non
         found, exact = compiled(x), model(x)
     assert compiled.report().fallbacks == ()
     assert compiled.report().backend == f"{backend}:{chosen}"
-    error = float((found - exact).norm() / exact.norm())
     assert found.dtype is torch.float32
-    assert 1e-5 < error < 0.02
+    assert 1e-5 < error(found, exact) < 0.02
     assert {each.dtype for each in model.parameters()} == {torch.float32}
 
 
@@ -123,7 +123,7 @@ def test_compiled_code_of_one_precision_is_no_others(
         for name in ("inductor:bf16", "inductor:fp16"):
             torch._dynamo.reset()
             found, exact = dynamo_ext.optimize(name)(layer)(x), layer(x)
-            errors.append(float((found - exact).norm() / exact.norm()))
+            errors.append(error(found, exact))
     half, brain = min(errors), max(errors)
     assert errors == [brain, half]
     assert brain > 3 * half
@@ -141,7 +141,7 @@ def test_training(backend: str) -> None:
     for each, right in zip(model.parameters(), expected, strict=True):
         assert each.grad is not None
         assert each.grad.dtype is torch.float32
-        assert 0 < float((each.grad - right).norm() / right.norm()) < 0.05
+        assert 0 < error(each.grad, right) < 0.05
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor", "ts"])

@@ -9,10 +9,12 @@ import torch
 
 from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends import registry
+from tests.backends.conftest import _fresh
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
+
+__all__ = ["_fresh"]
 
 REASON = "torch sees no CUDA device"
 
@@ -54,14 +56,6 @@ class Recorded:
     @property
     def engines(self) -> set[str]:
         return {partition.engine for partition in self.journal.partitions.values()}
-
-
-@pytest.fixture(autouse=True)
-def _fresh() -> Iterator[None]:
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-    yield
-    torch._dynamo.reset()
 
 
 @pytest.fixture

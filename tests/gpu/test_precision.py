@@ -9,14 +9,11 @@ import pytest
 import torch
 
 import dynamo_ext
+from tests.backends.engine_zoo import error
 from tests.gpu.models import MODELS, made
 
 PRECISIONS = ["bf16", "fp16"]
 BACKENDS = ["eager", "aot_eager", "inductor", "cudagraphs"]
-
-
-def error_of(found: torch.Tensor, exact: torch.Tensor) -> float:
-    return float((found - exact).norm() / exact.norm())
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -29,7 +26,7 @@ def test_results_keep_their_dtype_and_are_near(backend: str, precision: str, mod
         found, exact = fast(x), module(x)
     assert not fast.report().fallbacks
     assert (found.dtype, found.device) == (exact.dtype, exact.device)
-    assert 1e-5 < error_of(found, exact) < 0.02
+    assert 1e-5 < error(found, exact) < 0.02
     assert {each.dtype for each in module.parameters()} == {torch.float32}
 
 
@@ -40,10 +37,10 @@ def test_changed_weights_are_seen(backend: str) -> None:
     with torch.no_grad():
         for factor in (1, 2, 2, 0.5):
             module[0].weight.mul_(factor)
-            assert error_of(fast(x), module(x)) < 0.02
+            assert error(fast(x), module(x)) < 0.02
         other, _ = made("mlp")
         module.load_state_dict(other.state_dict(), assign=True)
-        assert error_of(fast(x), module(x)) < 0.02
+        assert error(fast(x), module(x)) < 0.02
     assert not fast.report().fallbacks
 
 
@@ -57,7 +54,7 @@ def test_training_in_a_lower_precision(backend: str) -> None:
         assert mine.grad is not None
         assert theirs.grad is not None
         assert mine.grad.dtype is torch.float32
-        assert 0 < error_of(mine.grad, theirs.grad) < 0.05
+        assert 0 < error(mine.grad, theirs.grad) < 0.05
 
 
 def test_onnxrt_in_int8(compiled: Any) -> None:
@@ -66,7 +63,7 @@ def test_onnxrt_in_int8(compiled: Any) -> None:
     fast = compiled("onnxrt", module, {"precision": "int8"})
     with torch.no_grad():
         for _ in range(2):
-            assert error_of(fast.call(x), module(x)) < 0.1
+            assert error(fast.call(x), module(x)) < 0.1
 
 
 def test_a_comparison_shows_what_it_costs() -> None:

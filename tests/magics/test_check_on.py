@@ -29,6 +29,7 @@ batches = [torch.randn(2, 3, 12, 12) for _ in range(3)]
 seen = []
 """
 CELL = "with torch.no_grad():\n    y = net(x)\nseen.append(float(torch.rand(())))"
+ALONE = CELL.partition("\nseen")[0]
 ON = "-b onnxrt:int8 --check-on x=batches"
 
 
@@ -63,9 +64,8 @@ def test_a_backend_in_int8_is_calibrated_before_the_cell_runs(cells: Live) -> No
 
 
 def test_the_next_run_of_the_cell_is_not_calibrated_again(cells: Live) -> None:
-    alone = CELL.partition("\nseen")[0]
     for compiles in (True, False):
-        report = cells.report(alone, ON)
+        report = cells.report(ALONE, ON)
         assert (report.compile_seconds > 0) is compiles
         assert calibrated(report) == [4]
 
@@ -95,21 +95,19 @@ def test_code_behind_a_graph_break_is_compiled_again(cells: Live) -> None:
 
 
 def test_a_new_model_is_calibrated_anew(cells: Live) -> None:
-    alone = CELL.partition("\nseen")[0]
-    cells.report(alone, ON)
+    cells.report(ALONE, ON)
     cells.well(SETUP.partition("x =")[0])
-    report = cells.report(alone, ON)
+    report = cells.report(ALONE, ON)
     assert calibrated(report) == [4]
     assert report.compile_seconds > 0
     cells.well("x = torch.randn(5, 3, 12, 12)")
-    assert max(calibrated(cells.report(alone, ON))) >= 1
+    assert max(calibrated(cells.report(ALONE, ON))) >= 1
     assert error(cells) < 0.1
 
 
 def test_run_reuses_what_is_calibrated(cells: Live) -> None:
-    alone = CELL.partition("\nseen")[0]
-    cells.report(alone, ON)
-    report = cells.report(alone, f"run {ON}")
+    cells.report(ALONE, ON)
+    report = cells.report(ALONE, f"run {ON}")
     assert (calibrated(report), report.compile_seconds) == ([4], 0)
 
 

@@ -82,21 +82,17 @@ def test_new_objects_of_the_same_kind_do_not_recompile(cells: Live, compiles: li
     assert len(compiles) == first
 
 
-def test_redefining_a_function_many_times_meets_no_limit(cells: Live) -> None:
-    text = "def f(v):\n    return v * 2 + 1\ny = f(x)"
+@pytest.mark.parametrize(
+    "text",
+    ["def f(v):\n    return v * 2 + 1\ny = f(x)", "model = torch.nn.Linear(3, 3)\ny = model(x)"],
+    ids=["function", "model"],
+)
+def test_what_is_made_anew_each_time_meets_no_limit(cells: Live, text: str) -> None:
     for _ in range(30):
         report = cells.report(text, cell_id="a")
     assert report.graphs
     assert report.fallbacks == ()
     assert {frame.outcome for frame in report.frames} <= {"compiled", "reused"}
-
-
-def test_making_the_model_anew_each_time_meets_no_limit(cells: Live) -> None:
-    text = "model = torch.nn.Linear(3, 3)\ny = model(x)"
-    for _ in range(30):
-        report = cells.report(text, cell_id="a")
-    assert report.graphs
-    assert report.fallbacks == ()
 
 
 def test_memory_stays_flat(cells: Live) -> None:

@@ -11,6 +11,7 @@ from dynamo_ext.capture.listen.run_log import GraphCalls
 from dynamo_ext.measure import operation_profiler
 from dynamo_ext.measure.operation_profiler import time_operations
 from tests.auto.conftest import Company
+from tests.capture.captured import captured
 from tests.timing import fake_clock
 
 
@@ -24,21 +25,6 @@ def _fresh():
     torch._dynamo.reset()
     yield
     torch._dynamo.reset()
-
-
-def captured(function, *args):
-    """The graph of a function's first call, and that call's inputs."""
-    found = []
-
-    def keep(graph, _):
-        def run(*inputs):
-            found.append((graph, inputs))
-            return graph.forward(*inputs)
-
-        return run
-
-    torch.compile(function, backend=keep)(*args)
-    return found[0]
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from benchmarks.backends import ENGINES
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.pipeline.calls import shape_limit
 from dynamo_ext.numerics import verdict
+from tests.backends.engine_zoo import MODELS
 from tests.needs import needs_backend
 
 Harness = Any
@@ -45,17 +46,9 @@ def fixed(backend: Any) -> Any:
     return backend
 
 
-def mlp() -> tuple[nn.Module, tuple[int, ...]]:
-    module = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4))
-    return module.eval(), (8,)
-
-
-def cnn() -> tuple[nn.Module, tuple[int, ...]]:
-    module = nn.Sequential(
-        nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten(),
-        nn.Linear(36, 5),
-    )  # fmt: skip
-    return module.eval(), (3, 8, 8)
+def model(name: str) -> tuple[nn.Module, list[int]]:
+    make, (_, *shape) = MODELS[name]
+    return make(), shape
 
 
 def graphs() -> int:
@@ -66,18 +59,18 @@ def ran_in_engine(harness: Harness) -> bool:
     return any(p.engine != "eager" for p in harness.journal.partitions.values())
 
 
-def agree(compiled: Any, module: Any, shape: tuple[int, ...], size: int) -> None:
+def agree(compiled: Any, module: Any, shape: list[int], size: int) -> None:
     x = torch.randn(size, *shape)
     assert verdict.disagreement([compiled(x)], [module(x)]) == "", size
 
 
 # torch's own convolution tells batches under 16 from the rest, whatever the backend.
-@pytest.mark.parametrize(("make", "most"), [(mlp, 2), (cnn, 3)])
+@pytest.mark.parametrize(("name", "most"), [("mlp", 2), ("cnn", 3)])
 @torch.no_grad()
 def test_twenty_batch_sizes_compile_twice(
-    harness: Harness, symbolic: Any, make: Any, most: int
+    harness: Harness, symbolic: Any, name: str, most: int
 ) -> None:
-    module, shape = make()
+    module, shape = model(name)
     compiled = harness.compile(module, symbolic)
     for size in (*SIZES, *reversed(SIZES)):
         agree(compiled, module, shape, size)
@@ -88,7 +81,7 @@ def test_twenty_batch_sizes_compile_twice(
 
 
 def check_bound(harness: Harness, backend: Any, most: int) -> None:
-    module, shape = mlp()
+    module, shape = model("mlp")
     compiled = harness.compile(module, backend)
     for size in SIZES:
         agree(compiled, module, shape, size)
@@ -125,7 +118,7 @@ def test_twenty_batch_sizes_have_a_bound(
 @torch.no_grad()
 @pytest.mark.filterwarnings("ignore:var")  # of a norm in parts, of no rows
 def test_one_and_none_are_right_after_many(harness: Harness, backend: Any) -> None:
-    module, shape = mlp()
+    module, shape = model("mlp")
     compiled = harness.compile(module, backend)
     for size in (3, 5, 1, 0, 7):
         agree(compiled, module, shape, size)
@@ -146,7 +139,7 @@ def test_two_sizes_change_at_once(harness: Harness, backend: Any) -> None:
 
 
 def test_sizes_change_in_training(harness: Harness, backend: Any) -> None:
-    module, shape = mlp()
+    module, shape = model("mlp")
     twin = copy.deepcopy(module)
     compiled = harness.compile(module, backend)
     for size in (2, 4, 3):

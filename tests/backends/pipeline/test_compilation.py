@@ -310,14 +310,6 @@ def test_fixed_shapes_have_an_engine_each_up_to_a_bound(
     assert "shapes" in fallback.message
 
 
-def test_symbolic_shapes_have_one_engine(harness: Any, scripted_dynamic: Any) -> None:
-    compiled = harness.compile(fn, scripted_dynamic, dynamic=True)
-    for rows in (2, 3, 7):
-        check(compiled, fn, torch.randn(rows, 4))
-    assert len(scripted_dynamic.lowered) == 1
-    assert not harness.stages
-
-
 def test_without_a_recorder_a_fallback_is_a_warning(scripted: Any) -> None:
     from dynamo_ext.backends.compiler import Compiler
 

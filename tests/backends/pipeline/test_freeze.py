@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import gc
 import sys
-import threading
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -180,11 +180,8 @@ def test_instances_on_two_threads_keep_their_own_weights(harness: Any, scripted:
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-        threads = [threading.Thread(target=work, args=(each,)) for each in instances]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(2) as threads:
+            list(threads.map(work, instances))
     finally:
         sys.setswitchinterval(interval)
     assert not wrong

@@ -10,6 +10,7 @@ import torch
 import dynamo_ext
 from benchmarks.backends import BACKENDS
 from dynamo_ext.backends.pipeline.input_views import apart
+from tests.capture.captured import captured
 from tests.crosses import crossed
 from tests.needs import needs_backend
 
@@ -111,39 +112,19 @@ def test_gradients_go_through_a_view_as_in_eager() -> None:
         torch.testing.assert_close(grads[1], grads[0])
 
 
-def captured(function: Callable[..., object], *args: torch.Tensor) -> GraphModule:
-    found: list[GraphModule] = []
-
-    def keep(graph: GraphModule, inputs: object) -> Callable[..., object]:
-        del inputs
-        found.append(graph)
-        return graph.forward
-
-    torch.compile(function, backend=keep)(*args)
-    return found[0]
-
-
-def given_to_compile(graph: GraphModule) -> list[GraphModule]:
+def divided(graph: GraphModule) -> tuple[Callable[..., object], list[GraphModule]]:
+    """What is called in a graph's place, and what of the graph the compiler gets."""
     given: list[GraphModule] = []
 
     def compile_rest(rest: GraphModule) -> Callable[..., object]:
         given.append(rest)
         return rest.forward
 
-    apart(graph, compile_rest)
-    return given
+    return apart(graph, compile_rest), given
 
 
 def test_the_compiler_gets_no_view_of_an_input() -> None:
-    graph = captured(changed, at((2, 2, 3)))
-    given: list[GraphModule] = []
-
-    def compile_rest(rest: GraphModule) -> Callable[..., object]:
-        given.append(rest)
-        return rest.forward
-
-    call = apart(graph, compile_rest)
-    (rest,) = given
+    call, (rest,) = divided(captured(changed, at((2, 2, 3)))[0])
     names = [str(node.target) for node in rest.graph.nodes if node.op.startswith("call_")]
     assert len(names) == 2, names
     x = at((2, 2, 3), 3)
@@ -151,12 +132,12 @@ def test_the_compiler_gets_no_view_of_an_input() -> None:
 
 
 def test_a_graph_without_such_views_is_compiled_as_it_is() -> None:
-    graph = captured(lambda x: ((x * 2).t(), x.sum()), torch.ones(2, 3))
-    assert given_to_compile(graph) == [graph]
+    graph, _ = captured(lambda x: ((x * 2).t(), x.sum()), torch.ones(2, 3))
+    assert divided(graph)[1] == [graph]
 
 
 def test_a_graph_of_views_alone_is_not_compiled() -> None:
-    graph = captured(lambda x: (x.t(), x[0].view(-1)), torch.ones(2, 3))
+    graph, _ = captured(lambda x: (x.t(), x[0].view(-1)), torch.ones(2, 3))
 
     def never(rest: GraphModule) -> Callable[..., object]:
         pytest.fail(rest.code)
@@ -169,5 +150,5 @@ def test_what_changes_a_tensor_s_geometry_is_left_to_the_compiler() -> None:
         y = (x * 2).t_()
         return y, y[0]
 
-    graph = captured(turned, torch.ones(2, 3))
-    assert given_to_compile(graph) == [graph]
+    graph, _ = captured(turned, torch.ones(2, 3))
+    assert divided(graph)[1] == [graph]

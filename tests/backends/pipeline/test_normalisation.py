@@ -15,6 +15,7 @@ from dynamo_ext.backends import disk_cache, registry
 from dynamo_ext.backends.pipeline import normalisation
 from dynamo_ext.errors import FallbackWarning
 from tests import forks
+from tests.backends.support.test_graph_text import twice
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -211,16 +212,6 @@ def test_under_autocast_it_is_traced_each_time(traces):
             torch.testing.assert_close(found, net()(X), atol=0.02, rtol=0.02)
     assert len(traces) == 2
     assert normalisation.store().files() == []
-
-
-@torch.library.custom_op("dx_normalisation::twice", mutates_args=())
-def twice(x: torch.Tensor) -> torch.Tensor:
-    return x * 2
-
-
-@twice.register_fake
-def _(x):
-    return torch.empty_like(x)
 
 
 def test_an_operation_of_ones_own_is_traced_each_time(traces):

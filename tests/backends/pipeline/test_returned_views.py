@@ -102,19 +102,6 @@ def test_views_are_where_eager_has_them(engine: str, function: Callable[..., Ten
         assert shared(found, y) == shared(expected, x)
 
 
-def test_writing_to_one_result_writes_to_the_other() -> None:
-    pytest.importorskip("onnxruntime")
-
-    def both(x: torch.Tensor) -> Tensors:
-        y = x * 2 + 1
-        return y, y[0]
-
-    y, row = dynamo_ext.optimize("onnxrt")(both)(torch.ones(4, 8))
-    row.zero_()
-    assert not y[0].any()
-    assert y[1].all()
-
-
 @pytest.mark.parametrize("learns", [False, True], ids=["no_grad", "grad"])
 @pytest.mark.parametrize("function", OVERLAPPING, ids=lambda f: f.__name__)
 def test_writing_to_one_element_writes_to_all_in_its_memory(
@@ -192,14 +179,3 @@ def test_a_graph_that_returns_its_input_is_left_alone() -> None:
     code = graph.code
     assert separate_returned_views(graph) == 0
     assert graph.code == code
-
-
-def test_a_cell_with_changing_slices_is_a_cell() -> None:
-    pytest.importorskip("onnxruntime")
-    found: list[Any] = []
-    x = torch.arange(64.0 * 6).reshape(64, 6)
-    take = dynamo_ext.optimize("onnxrt")(lambda x, i: x[i : i + 16])
-    for i in range(0, 64, 16):
-        part = take(x, i)
-        found.append((part * 2).sum().item())
-    assert found == [9120, 27552, 45984, 64416]

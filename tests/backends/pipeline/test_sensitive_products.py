@@ -13,6 +13,7 @@ from dynamo_ext.backends import precision, registry
 from dynamo_ext.backends.pipeline import sensitive_products
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.report import Report
+from tests.backends.engine_zoo import error
 
 WIDTH = 32
 DEPTH = 8
@@ -56,10 +57,6 @@ class Image(nn.Module):
         for layer in self.layers:
             x = self.norm(layer(x * self.mask)).tanh()
         return x
-
-
-def error(found: torch.Tensor, exact: torch.Tensor) -> float:
-    return float((found - exact).norm() / exact.norm())
 
 
 @pytest.mark.parametrize("planted", [(5,), (2, 6), (7,)])

@@ -105,19 +105,8 @@ def test_a_callable_that_raises_or_returns_nothing(harness: Any, mine: Any) -> N
 
 
 def test_a_callable_whose_code_raises_in_the_end(harness: Any) -> None:
-    calls = []
-
-    def mine(graph: Any, inputs: Any) -> Any:
-        def compiled(*args: Any) -> Any:
-            calls.append(1)
-            if len(calls) > 2:
-                msg = "worn out"
-                raise RuntimeError(msg)
-            return graph.forward(*args)
-
-        return compiled
-
-    run(harness, fn, mine, calls=8)
+    calls: list[int] = []
+    run(harness, fn, raising(lambda call: calls.append(call) or call > 2), calls=8)
     (fallback,) = harness.journal.fallbacks.values()
     assert (fallback.stage, fallback.count) == ("run", 3)
     assert len(calls) == 5
@@ -145,14 +134,15 @@ def test_a_check_leaves_no_level_of_a_derivative_behind() -> None:
     assert torch._C._functorch.peek_interpreter_stack() is None
 
 
-def test_random_graphs_are_not_compared(harness: Any) -> None:
-    def mine(graph: Any, inputs: Any) -> Any:
-        return lambda *args: list(graph.forward(*args))
+def as_it_is(graph: Any, inputs: Any) -> Any:
+    return lambda *args: list(graph.forward(*args))
 
+
+def test_random_graphs_are_not_compared(harness: Any) -> None:
     def draw(x: torch.Tensor) -> torch.Tensor:
         return x + torch.rand_like(x)
 
-    compiled = harness.compile(draw, registry.compiler(mine))
+    compiled = harness.compile(draw, registry.compiler(as_it_is))
     torch.manual_seed(3)
     found = compiled(X)
     torch.manual_seed(3)
@@ -263,11 +253,8 @@ def test_what_cannot_be_undone_is_not_made_again(harness: Any) -> None:
 
 
 def test_gradients_through_a_callable(harness: Any) -> None:
-    def mine(graph: Any, inputs: Any) -> Any:
-        return lambda *args: list(graph.forward(*args))
-
     x = X.clone().requires_grad_()
-    harness.compile(fn, registry.compiler(mine))(x).sum().backward()
+    harness.compile(fn, registry.compiler(as_it_is))(x).sum().backward()
     torch.testing.assert_close(x.grad, X.cos() * 2)
     assert not harness.stages
 

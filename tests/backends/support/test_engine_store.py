@@ -16,6 +16,7 @@ from dynamo_ext.backends import disk_cache
 from dynamo_ext.backends.support import engine_store
 from dynamo_ext.backends.support.engine_store import EngineStore
 from dynamo_ext.errors import FallbackWarning
+from tests.backends.pipeline.test_normalisation import net, scaled
 from tests.needs import needs
 
 if TYPE_CHECKING:
@@ -52,13 +53,8 @@ def converted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return graphs
 
 
-def net(seed: int, width: int = 8, norm: type[nn.Module] = nn.LayerNorm) -> nn.Module:
-    torch.manual_seed(seed)
-    return nn.Sequential(nn.Linear(4, width), norm(width), nn.GELU(), nn.Linear(width, 2)).eval()
-
-
 @torch.no_grad()
-def right(module: nn.Module, x: torch.Tensor | None = None) -> bool:
+def right(module: Callable[..., torch.Tensor], x: torch.Tensor | None = None) -> bool:
     """Compile as in a process of its own, and compare with eager; whether it came from disk."""
     torch.compiler.reset()
     given = torch.linspace(-1, 1, 12).view(3, 4) if x is None else x
@@ -98,14 +94,6 @@ def test_other_graphs_have_programs_of_their_own(
     before = len(converted)
     other()
     assert len(converted) > before
-
-
-def scaled(by: float) -> nn.Module:
-    class Scaled(nn.Module):
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return torch.tanh(x * by) + torch.tensor([by, 1.0, 2.0, 3.0]) * x.sin()
-
-    return Scaled()
 
 
 def test_what_was_computed_of_weights_is_not_kept(converted: list[str]) -> None:

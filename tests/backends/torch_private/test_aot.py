@@ -11,6 +11,7 @@ from torch import nn
 import dynamo_ext
 from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends import registry
+from tests.capture.captured import captured
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,17 +130,6 @@ def test_a_graph_on_tensors_of_a_subclass_can_be_retained() -> None:
 
 def test_a_backward_pass_outside_of_dynamo_draws_nothing_again() -> None:
     """``auto`` compiles when a graph has run: the next numbers of a GAN's loop were others."""
-    kept: list[Any] = []
-
-    def keep(graph: torch.fx.GraphModule, _: Any) -> Callable[..., Any]:
-        kept.append(graph)
-
-        def run(*args: Any) -> Any:
-            kept.append(args)
-            return graph(*args)
-
-        return run
-
     weight = torch.ones(4, 2, requires_grad=True)
 
     def step() -> tuple[torch.Tensor, ...]:
@@ -148,8 +138,7 @@ def test_a_backward_pass_outside_of_dynamo_draws_nothing_again() -> None:
         judged = (real @ weight.T).sum() + (made.detach() @ weight.T).tanh().sum()
         return real, made.relu(), judged
 
-    torch.compile(step, backend=keep)()
-    graph, args = kept
+    graph, args = captured(step)
     with journals.active(journals.Journal("g0")):
         results = registry.compiler("ts")(graph, args)(*args)
     state = torch.get_rng_state()

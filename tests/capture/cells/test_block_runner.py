@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -73,25 +73,18 @@ def test_a_training_loop_is_captured_with_its_loss_and_its_optimizer(loops: Live
     assert any(g.calls == 12 for g in report.graphs if g not in report.graphs[:1])
 
 
-def test_a_number_that_grows_with_each_turn_compiles_nothing_anew(
-    loops: Live, compiles: list[str]
+@pytest.mark.parametrize(
+    ("begins", "grows", "value"),
+    [("0.0", "kept += y.item()", 48.0), ("[]", "kept.append(y.item())", [8.0] * 6)],
+)
+def test_what_grows_with_each_turn_compiles_nothing_anew(
+    loops: Live, compiles: list[str], begins: str, grows: str, value: Any
 ) -> None:
-    text = "total = 0.0\nfor r in rows:\n    y = (r * 2).sum()\n    total += y.item()"
-    report = loops.report(text)
-    assert own(report) == [(2, 6)]
-    assert report.recompiles == ()
-    assert loops.names["total"] == 48.0
-    before = len(compiles)
-    loops.report(text)
-    assert len(compiles) == before
-
-
-def test_a_list_of_losses_compiles_nothing_anew(loops: Live, compiles: list[str]) -> None:
-    text = "losses = []\nfor r in rows:\n    y = (r * 2).sum()\n    losses.append(y.item())"
+    text = f"kept = {begins}\nfor r in rows:\n    y = (r * 2).sum()\n    {grows}"
     report = loops.report(text)
     assert own(report) == [(2, 6)]
     assert (report.recompiles, report.fallbacks) == ((), ())
-    assert loops.names["losses"] == [8.0] * 6
+    assert loops.names["kept"] == value
     before = len(compiles)
     assert own(loops.report(text)) == [(2, 6)]
     assert len(compiles) == before

@@ -28,10 +28,11 @@ def shape(text: str, **kwargs: Any) -> list[tuple[bool, int, int]]:
     return found
 
 
-def run(text: str, namespace: dict[str, Any], *, traced: bool) -> list[Any]:
+def run(text: str, namespace: dict[str, Any], *, traced: bool, **kwargs: Any) -> list[Any]:
     """Run a program either way; the values that its traced segments would show."""
     shown = []
-    for segment in program(text).segments:
+    for segment in program(text, **kwargs).segments:
+        assert segment.block is not None or not segment.displays
         if traced and segment.block is not None:
             value = types.FunctionType(segment.block.code, namespace)()
             if segment.displays:
@@ -110,18 +111,7 @@ def test_only_the_last_expression_is_shown() -> None:
     ],
 )
 def test_interactivity_is_ipythons(interactivity: str, text: str, shown: list[int]) -> None:
-    namespace: dict[str, Any] = {"x": 1, "y": 2}
-    found = []
-    for segment in program(text, interactivity=interactivity).segments:
-        assert segment.block is not None or not segment.displays
-        if segment.block is not None:
-            value = types.FunctionType(segment.block.code, namespace)()
-            if segment.displays:
-                found.append(value)
-        else:
-            for statement in segment.plain:
-                exec(statement.code, namespace)  # type: ignore[arg-type]
-    assert found == shown
+    assert run(text, {"x": 1, "y": 2}, traced=True, interactivity=interactivity) == shown
 
 
 @pytest.mark.parametrize("traced", [False, True])

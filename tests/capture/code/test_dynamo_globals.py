@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import gc
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -77,27 +78,21 @@ def test_reset_lets_go_of_the_names(cells: Live, text: str) -> None:
 def test_another_namespace_is_not_watched() -> None:
     mine: dict[str, object] = {}
     other: dict[str, object] = {}
-    names = HiddenNames(mine)
-    try:
+    with closing(HiddenNames(mine)) as names:
         with names.watching(other):
             other["__compiled_fn_1"] = 1
         with names.present():
             pass
         assert other == {"__compiled_fn_1": 1}
         assert mine == {}
-    finally:
-        names.close()
 
 
 def test_a_users_own_new_name_stays() -> None:
     mine: dict[str, object] = {}
-    names = HiddenNames(mine)
-    try:
+    with closing(HiddenNames(mine)) as names:
         with names.present():
             mine["y"] = 1
         assert mine == {"y": 1}
-    finally:
-        names.close()
 
 
 def test_the_builtins_do_not_come_to_hold_themselves(cells: Live) -> None:
@@ -121,15 +116,12 @@ def test_a_name_is_in_its_new_place_before_it_leaves_the_old_one() -> None:
             seen.append(hasattr(builtins, name))
             super().__setitem__(name, value)
 
-    names = HiddenNames(mine := Namespace())
-    try:
+    with closing(HiddenNames(mine := Namespace())) as names:
         with names.present(), names.watching(mine):
             mine["__compiled_fn_1_of_this_test"] = 1
         with names.present():
             pass
         assert seen == [False, True]
-    finally:
-        names.close()
 
 
 def test_threads_find_the_names_while_cells_begin_and_end(cells: Live) -> None:

@@ -11,27 +11,8 @@ import torch
 import dynamo_ext
 from dynamo_ext.backends import journal
 from dynamo_ext.widgets.progress import Waiting
+from tests.backends.pipeline.test_whole_graph import raising
 from tests.capture.live import live
-
-
-def compiler_raising_at(call: int) -> Any:
-    """A compiler whose code runs the graph, and then raises in one call."""
-
-    def compiler(graph: Any, inputs: Any) -> Any:
-        calls = []
-
-        def run(*args: Any) -> Any:
-            calls.append(1)
-            outputs = graph.forward(*args)
-            if len(calls) == call:
-                msg = "too late"
-                raise RuntimeError(msg)
-            return outputs
-
-        return run
-
-    return compiler
-
 
 IN_PLACE = [
     operator.iadd,
@@ -45,7 +26,7 @@ IN_PLACE = [
 
 @pytest.mark.parametrize("function", IN_PLACE)
 def test_a_failed_first_call_leaves_eagers_result(function: Any) -> None:
-    compiled = dynamo_ext.optimize(compiler_raising_at(1))(lambda x: function(x, 2) * 1)
+    compiled = dynamo_ext.optimize(raising(lambda call: call == 1))(lambda x: function(x, 2) * 1)
     x, mine = torch.full((3,), 9), torch.full((3,), 9)
     expected = function(x, 2) * 1
     assert torch.equal(compiled(mine), expected)
@@ -56,7 +37,7 @@ def test_a_failed_first_call_leaves_eagers_result(function: Any) -> None:
 
 @pytest.mark.parametrize("function", IN_PLACE)
 def test_a_later_one_raises_and_has_changed_things_once(function: Any) -> None:
-    compiled = dynamo_ext.optimize(compiler_raising_at(2))(lambda x: function(x, 2) * 1)
+    compiled = dynamo_ext.optimize(raising(lambda call: call == 2))(lambda x: function(x, 2) * 1)
     compiled(torch.full((3,), 9))
     x, mine = torch.full((3,), 9), torch.full((3,), 9)
     function(x, 2)

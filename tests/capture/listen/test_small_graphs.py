@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from dynamo_ext.capture.listen import small_graphs
+from tests.capture.captured import captured
 
 if TYPE_CHECKING:
     from dynamo_ext.records.report import Report
@@ -70,9 +71,6 @@ def test_sizes_of_products_count() -> None:
     def product(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.linear(x, w)
 
-    found = []
-    torch.compile(product, backend=lambda graph, _: found.append(graph) or graph.forward)(
-        torch.ones(100, 300), torch.ones(200, 300)
-    )
-    (node,) = (each for each in found[0].graph.nodes if each.op == "call_function")
+    graph, _ = captured(product, torch.ones(100, 300), torch.ones(200, 300))
+    (node,) = (each for each in graph.graph.nodes if each.op == "call_function")
     assert small_graphs._additions(node) == 100 * 200 * 300

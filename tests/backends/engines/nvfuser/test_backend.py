@@ -5,18 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import torch
 
 from dynamo_ext.backends import registry
-from dynamo_ext.errors import BackendUnavailableError, OptionError
+from dynamo_ext.errors import OptionError
+from tests.backends.engine_zoo import is_unavailable
 
 
 def test_it_runs_eagerly(harness: Any) -> None:
-    with pytest.raises(BackendUnavailableError, match=r"made for torch .* has wheels for torch"):
-        registry.compiler("nvfuser", strict=True)
-    x = torch.randn(3)
-    torch.testing.assert_close(harness.compile(torch.sin, registry.compiler("nvfuser"))(x), x.sin())
-    assert harness.stages == ["unavailable"]
+    is_unavailable(harness, "nvfuser", r"made for torch .* has wheels for torch")
 
 
 @pytest.mark.parametrize("given", [{"fusion": "on"}, {"verify": "perhaps"}])

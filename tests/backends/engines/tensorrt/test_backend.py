@@ -16,7 +16,8 @@ import torch
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.engines.tensorrt import backend as tensorrt
 from dynamo_ext.backends.torch_private import aot
-from dynamo_ext.errors import BackendUnavailableError, OptionError
+from dynamo_ext.errors import OptionError
+from tests.backends.engine_zoo import is_unavailable
 
 KNOWN = {
     "pass_through_build_failures",
@@ -40,12 +41,7 @@ def test_a_missing_package(harness: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "torch_tensorrt is not installed" in answer.reason
     minor = ".".join(torch.__version__.split(".")[:2])
     assert f"torch-tensorrt=={minor}.*" in answer.remedy
-    with pytest.raises(BackendUnavailableError, match="torch_tensorrt"):
-        registry.compiler("tensorrt", strict=True)
-    x = torch.randn(3)
-    compiled = harness.compile(torch.sin, registry.compiler("tensorrt"))
-    torch.testing.assert_close(compiled(x), x.sin())
-    assert harness.stages == ["unavailable"]
+    is_unavailable(harness, "tensorrt", "torch_tensorrt")
 
 
 def test_another_torchs_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,28 +9,15 @@ import torch
 
 from dynamo_ext.backends.base import StayEager
 from dynamo_ext.backends.pipeline.division.autograd_cuts import cuts
+from tests.capture.captured import captured
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from torch.fx import GraphModule
-
-
-def captured(function: Callable[..., object], *args: torch.Tensor) -> GraphModule:
-    graphs: list[GraphModule] = []
-
-    def backend(graph: GraphModule, _: object) -> Callable[..., object]:
-        graphs.append(graph)
-        return graph.forward
-
-    torch._dynamo.reset()
-    torch.compile(function, backend=backend, fullgraph=True)(*args)
-    return graphs[0]
-
 
 def cut_in_front_of(function: Callable[..., object], *args: torch.Tensor) -> list[str]:
     """Names of the operations behind cuts."""
-    return [node.name for node in cuts(captured(function, *args))]
+    return [node.name for node in cuts(captured(function, *args, fullgraph=True)[0])]
 
 
 @pytest.fixture
@@ -170,7 +157,7 @@ def test_a_transform_is_not_cut_through(w) -> None:
         h = w * 2
         return h, torch.func.grad(lambda v: (v * h).sum())(h)
 
-    graph = captured(slopes, w)
+    graph, _ = captured(slopes, w, fullgraph=True)
     names = [node.name for node in graph.graph.nodes]
     (start,) = cuts(graph)
     assert "nesting" in start.name or names.index(start.name) < names.index(
@@ -185,5 +172,6 @@ def test_what_is_bound_within_an_attention_choice_cannot_be_apart(w) -> None:
             a = h.tanh()
         return h, a
 
+    graph, _ = captured(chosen, w, fullgraph=True)
     with pytest.raises(StayEager, match="within a context"):
-        cuts(captured(chosen, w))
+        cuts(graph)

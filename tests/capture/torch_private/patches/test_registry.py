@@ -7,6 +7,7 @@ import textwrap
 import threading
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -130,11 +131,8 @@ def test_two_threads_that_compile_at_once_leave_nothing_behind() -> None:
         compiling.wait()
         dynamo_ext.optimize("eager")(lambda x: x + 2)(torch.ones(2))
 
-    threads = [threading.Thread(target=each) for each in (first, second)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(lambda compiles: compiles(), (first, second)))
     assert held() == before
 
 
