@@ -71,7 +71,6 @@ class TvmBackend(TriedBackend):
         "silu_backward.default",
         "hardswish_backward.default",
         "repeat.default",
-        "split_with_sizes.default",
     )
 
     def probe(self) -> Availability:

@@ -58,6 +58,22 @@ def _flip(op: Operation) -> Any:
     )
 
 
+@converts("split_with_sizes.default")
+def _split(op: Operation) -> Any:
+    dim = op.dim()
+    parts: list[Any] = []
+    start = 0
+    for part in op.node.meta["val"]:
+
+        def take(x: Any, index: Any, begin: int = start) -> Any:
+            return x(*index[:dim], index[dim] + begin, *index[dim + 1 :])
+
+        shape = tuple(map(int, part.shape))
+        parts.append(op.graph.compute(shape, op.dtype, take, [op["self"]], op.name))
+        start += shape[dim]
+    return parts
+
+
 @converts("cat.default")
 def _cat(op: Operation) -> Any:
     from tvm import topi
