@@ -47,12 +47,12 @@ def call_trial(trials: Trials, backend: str, run: RunLog) -> CallTrial | None:
 def note(trial: CallTrial | None, run: RunLog, started: float, busy_cores: float) -> None:
     """Have the report of a run, which ``started`` so and has ended, say what was found.
 
-    Where other programs kept so many cores busy, nothing is left to Python for it.
+    Where other programs kept so many cores busy, nothing was.
     """
     if busy_cores >= BUSY_CORES:
         for entry in run.calls:
             entry.is_left_to_python = False
-    if trial is not None and (turns := trial.of_run(run, started)) is not None:
+    elif trial is not None and (turns := trial.of_run(run, started)) is not None:
         run.turns[0] = turns
         if trial.is_python:
             run.fallbacks[trial.as_fallback()] = None
