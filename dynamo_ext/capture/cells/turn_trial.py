@@ -64,7 +64,9 @@ class Trials:
         self._new: list[Row] = []
         self._running: TurnTrial | None = None
         if before is not None and before._place == self._place:  # noqa: SLF001 - its own class
-            self._trials.update(p for p in before._trials.items() if p[1].goes_on())  # noqa: SLF001
+            for line, trial in before._trials.items():  # noqa: SLF001
+                if trial.goes_on(functools.partial(self.keep, line)):
+                    self._trials[line] = trial
 
     def of_loop(self, line: int) -> TurnTrial:
         """The trial of the loop at a line, which may be over."""
@@ -170,11 +172,14 @@ class TurnTrial:
         """Whether it has had so many turns that they are timed."""
         return self._turns > _BEFORE
 
-    def goes_on(self) -> bool:
-        """Whether the next run goes on with it; what this run counted is an earlier run's then."""
+    def goes_on(self, keep: Callable[..., object]) -> bool:
+        """Whether the next run goes on with it, and keeps its outcome.
+
+        What this run counted is an earlier run's then.
+        """
         if self.is_python is not None or self._turns - self._earlier < _FEWEST:
             return False
-        self._earlier = self._turns
+        self._earlier, self._keep = self._turns, keep
         return True
 
     def whole(self, python: Callable[[], Any]) -> Any:
