@@ -34,12 +34,16 @@ _NOT_TRIED = frozenset({"auto", "eager"})
 """A race has trials of its own, and eager is not faster than itself."""
 
 
-def call_trial(trials: Trials, backend: str, run: RunLog) -> CallTrial | None:
-    """The trial of a cell's graphs on a backend, with the outcome of an earlier run; for a run."""
+def call_trial(
+    trials: Trials, backend: str, run: RunLog, former: CallTrial | None
+) -> CallTrial | None:
+    """The trial of a cell's graphs on a backend, for a run; it goes on with an earlier run's."""
     if backend not in registry.OURS.keys() - _NOT_TRIED:
         return None
     trial = CallTrial(trials.is_in_long_loop, functools.partial(trials.keep, 0))
     trials.recall(trial, 0)
+    if trial.is_python is None and former is not None:
+        trial.go_on_with(former)
     run.way_of_call = None if trial.is_python is False else trial.way
     return trial
 
@@ -72,10 +76,14 @@ class CallTrial(TurnTrial):
     ) -> None:
         super().__init__(0, keep, clock)
         self._in_long_loop = in_long_loop
-        self._run: Callable[[], RunLog | None] = lambda: None
         self._anchor: Callable[[], GraphEntry | None] = lambda: None
         self._samples: list[float] | None = None
         self._began = self._worked = self._decided = 0.0
+
+    def go_on_with(self, former: CallTrial) -> None:
+        """Count the turns that a trial of an earlier run has timed."""
+        self._captured, self._python = former._captured, former._python
+        self._anchor = former._anchor
 
     def way(
         self, run: RunLog, entry: GraphEntry, call: GraphCall, args: Sequence[Any]
@@ -93,11 +101,10 @@ class CallTrial(TurnTrial):
 
     def _note_call(self, run: RunLog, entry: GraphEntry, args: Sequence[Any]) -> None:
         """End a turn where this is a call of the anchor, and begin another."""
-        if self._run() is not run:
-            self._run, self._anchor = weakref.ref(run), lambda: None
-            self._samples = None
-        if self._anchor() is None and self._may_begin(run, entry, args):
+        if self._anchor() not in run.calls and self._may_begin(run, entry, args):
             self._anchor = weakref.ref(entry)
+            self._captured.clear()
+            self._python.clear()
         if self._anchor() is not entry:
             return
         now, worked = self._clock(), other_work()

@@ -41,8 +41,8 @@ class Check(Protocol):
 class CellState:
     """A program, the compiler that ``run`` reuses and the seconds of its last run, its check.
 
-    ``trials`` are the last run's of its loops' turns. ``spent`` are seconds that its runs took to
-    compile and race, by backend.
+    ``trials`` and ``calls`` are the last run's, of its loops' turns and of its graphs' calls.
+    ``spent`` are seconds that its runs took to compile and race, by backend.
     """
 
     program: CellProgram
@@ -50,6 +50,7 @@ class CellState:
     check: Any = None
     given: FirstRun | None = None
     trials: Trials | None = None
+    calls: CallTrial | None = None
     spent: dict[str, float] = field(default_factory=dict)
 
     def release(self) -> None:
@@ -57,7 +58,7 @@ class CellState:
         for code in self.program.codes:
             code_cache.forget_code(code)
         eager_frames.forget(self.program.filename)
-        self.last_compiler = self.check = self.given = self.trials = None
+        self.last_compiler = self.check = self.given = self.trials = self.calls = None
         self.spent.clear()
 
 
@@ -132,7 +133,9 @@ def _trials(state: CellState, stepper: Stepper, run: RunLog) -> CallTrial | None
     if not run.decides or compiler is None:
         return None
     state.trials = stepper.trials = Trials(state.program.source, compiler, former)
-    return call_trial(state.trials, compiler.name, run)
+    same = former is not None and former.place == state.trials.place
+    state.calls = call_trial(state.trials, compiler.name, run, state.calls if same else None)
+    return state.calls
 
 
 def _forget_unfinished(run: RunLog) -> None:

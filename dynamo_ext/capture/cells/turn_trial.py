@@ -51,7 +51,7 @@ class Trials:
 
     def __init__(self, source: str, compiler: Any, before: Trials | None = None) -> None:
         self._source = source
-        self._place = json.dumps(
+        self.place = json.dumps(
             [
                 repr(getattr(compiler, "compiler", compiler)),
                 device_model(torch.device("cpu")),
@@ -63,7 +63,7 @@ class Trials:
         self._trials: dict[int, TurnTrial] = {}
         self._new: list[Row] = []
         self._running: TurnTrial | None = None
-        if before is not None and before._place == self._place:  # noqa: SLF001 - its own class
+        if before is not None and before.place == self.place:
             for line, trial in before._trials.items():  # noqa: SLF001
                 if trial.goes_on(functools.partial(self.keep, line)):
                     self._trials[line] = trial
@@ -97,7 +97,7 @@ class Trials:
                 trial.is_remembered = float(str(kept)) < _STARTED
 
     def _key(self, line: int) -> tuple[str, str]:
-        return hashlib.sha256(f"{line}\n{self._source}".encode()).hexdigest(), self._place
+        return hashlib.sha256(f"{line}\n{self._source}".encode()).hexdigest(), self.place
 
     def keep(self, line: int, *outcome: float) -> None:
         """Have what a trial came to written where the run ends."""

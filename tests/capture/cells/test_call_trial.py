@@ -93,6 +93,18 @@ def test_there_is_no_trial_where_it_would_tell_nothing(why: str) -> None:
     assert loop.trial.is_python is None
 
 
+def test_a_trial_goes_on_in_the_next_run_from_its_first_call_on() -> None:
+    loop = Loop(3, 1)
+    loop.turns(CALLS + 5)
+    later = Loop(3, 1)
+    later.graphs = loop.graphs
+    later.trial.go_on_with(loop.trial)
+    found = later.turns(TURNS - 4)
+    assert ["eager"] * 2 in found[:2]
+    assert later.trial.is_python
+    assert later.kept
+
+
 LIBRARY = """
 import torch
 
