@@ -88,15 +88,14 @@ class CallTrial(TurnTrial):
     def way(
         self, run: RunLog, entry: GraphEntry, call: GraphCall, args: Sequence[Any]
     ) -> Callable[..., Any]:
-        """What runs a call of a graph: the engine, or eager."""
-        if self._in_long_loop():
+        """What runs a call of a graph: the engine, or eager where the run has called it often."""
+        if self._in_long_loop() or run.calls[entry].count < CALLS // 2:
             return call
         if self.is_python is None:
             self._note_call(run, entry, args)
         if self.is_python is None:
             return call.eager if self._samples is self._python else call
-        if self.is_python and run.calls[entry].count >= CALLS // 2:
-            entry.is_left_to_python = True
+        entry.is_left_to_python = entry.is_left_to_python or self.is_python
         return call.eager if entry.is_left_to_python else call
 
     def _note_call(self, run: RunLog, entry: GraphEntry, args: Sequence[Any]) -> None:

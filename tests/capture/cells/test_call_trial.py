@@ -93,16 +93,25 @@ def test_there_is_no_trial_where_it_would_tell_nothing(why: str) -> None:
     assert loop.trial.is_python is None
 
 
-def test_a_trial_goes_on_in_the_next_run_from_its_first_call_on() -> None:
+def test_a_trial_goes_on_in_the_next_run_and_ends_there_before_a_first_one_would() -> None:
     loop = Loop(3, 1)
     loop.turns(CALLS + 5)
     later = Loop(3, 1)
     later.graphs = loop.graphs
     later.trial.go_on_with(loop.trial)
-    found = later.turns(TURNS - 4)
-    assert ["eager"] * 2 in found[:2]
+    found = later.turns(CALLS)
+    assert found[: CALLS // 2] == [["engine"] * 2] * (CALLS // 2)
+    assert ["eager"] * 2 in found
     assert later.trial.is_python
     assert later.kept
+
+
+def test_a_graph_that_is_called_once_runs_in_the_engine_whatever_turn_it_is() -> None:
+    loop = Loop(3, 1)
+    ways = loop.turns(CALLS + 2)
+    assert ways[-1] == ["eager"] * 2
+    loop.graphs = [Entry(name="last", backend="onnxrt", draws=False, is_left_to_python=False)]
+    assert loop.turns(1) == [["engine"]]
 
 
 LIBRARY = """

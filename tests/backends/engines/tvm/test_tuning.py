@@ -319,7 +319,7 @@ def test_progress_is_told_or_written_where_somebody_reads(
     assert (len(told), told[-1]) == (3, "")
     monkeypatch.setattr(Journal, "tell", lambda *_: False)
     monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
-    tuning._show(Journal(), "nobody reads")
+    tuning._show(Journal(), "not read")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     tuning._show(Journal(), "3 of 3")
     tuning._show(Journal(), "")
