@@ -134,13 +134,15 @@ class Lowered:
 
     ``lowered_operations`` counts operations of products that run in a lower precision, if known.
     ``program`` is what ``Backend.restored`` makes the same of in a later process, if it can; what
-    that made comes ``from_disk``.
+    that made comes ``from_disk``. ``load``, if there is one, has to end before the first call: it
+    may run in a thread of its own.
     """
 
     run: CompiledFn
     lowered_operations: int | None = None
     program: bytes | None = None
     from_disk: bool = False
+    load: Callable[[], None] | None = None
 
 
 @runtime_checkable

@@ -35,7 +35,7 @@ class CompileContext:
         """What the backend makes of a graph; ``facts`` are further ones of the request."""
         facts |= {"journal": self.journal, "budget": first_run.current()}
         request = LoweringRequest(graph, inputs, self.options, **facts)
-        return engine_store.lowered(self.backend, request)
+        return engine_store.lowered(self.backend, request, self.attempt)
 
     @property
     def precision(self) -> str:

@@ -9,7 +9,7 @@ torch's conventions for names. What is not known may do both.
 import functools
 import inspect
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from torch.fx import GraphModule, Node
@@ -29,6 +29,7 @@ class Effects(NamedTuple):
     draws: bool
 
 
+_NONE = Effects(changes=False, draws=False)
 _UNKNOWN = Effects(changes=True, draws=True)
 
 _KNOWN = ("torch", "_operator", "builtins", "math")
@@ -61,8 +62,8 @@ def of_graph(graph: GraphModule) -> Effects:
 def of_node(node: Node) -> Effects:
     """What an operation may do; nothing where a node is not an operation."""
     target: Any = node.target
-    if not node.op.startswith("call_"):
-        return _together(())
+    if not node.op.startswith("call_") or (fx_nodes.is_overload(target) and _is_inert(target)):
+        return _NONE
     if node.op == "call_module" or fx_nodes.is_higher_order(target):
         return _of_inner(node)
     if not (isinstance(target, str) or _is_known(target)):
@@ -101,7 +102,7 @@ def _readings(node: Node, name: str) -> list[tuple[Mapping[str, Any], Effects]]:
     fitting = [each for each in overloads if _fits(node, each)] if given is None else []
     if fitting:
         return [
-            _told(fx_nodes.arguments(node, o), o._schema, may_draw=fx_nodes.is_seeded(o))  # noqa: SLF001 - FX itself reads it so
+            _told(fx_nodes.arguments(node, o), _written(o), may_draw=fx_nodes.is_seeded(o))
             for o in fitting
         ]
     # Python's own function, or sizes that are not in a list: `torch.rand(2, 3)`.
@@ -109,16 +110,21 @@ def _readings(node: Node, name: str) -> list[tuple[Mapping[str, Any], Effects]]:
     drops = "training" in given and "running_mean" not in given
     seeded = any(map(fx_nodes.is_seeded, overloads))
     may_draw = seeded or drops or any(part in name for part in _DRAWING)
-    return [_told(given, None, may_draw=may_draw)]
+    return [_told(given, (), may_draw=may_draw)]
+
+
+@functools.lru_cache(maxsize=4096)
+def _written(overload: Any) -> Sequence[str]:
+    """The arguments of an overload that a call writes to."""
+    arguments = overload._schema.arguments  # noqa: SLF001 - FX itself reads it so
+    told = ((each.name, each.alias_info) for each in arguments)
+    return [name for name, alias in told if alias is not None and alias.is_write]
 
 
 def _told(
-    given: Mapping[str, Any], schema: Any, *, may_draw: bool
+    given: Mapping[str, Any], written: Sequence[str], *, may_draw: bool
 ) -> tuple[Mapping[str, Any], Effects]:
-    changes = schema is not None and any(
-        each.alias_info is not None and each.alias_info.is_write and given[each.name] is not None
-        for each in schema.arguments
-    )
+    changes = any(given[name] is not None for name in written)
     # Attention, dropout and recurrent layers may be set not to draw.
     trains = given.get("training", given.get("train"))
     drops = [given[name] for name in ("dropout_p", "dropout") if name in given]
@@ -146,14 +152,29 @@ def _signature(target: Any) -> inspect.Signature | None:
 
 def _fits(node: Node, overload: Any) -> bool:
     """Whether a call may be of an overload: it has a list where that wants one to write to."""
-    arguments = overload._schema.arguments  # noqa: SLF001 - FX itself reads it so
-    for given, argument in zip(node.args, arguments, strict=False):
-        kind, listed = str(argument.type), isinstance(given, (list, tuple))
-        if argument.kwarg_only or (listed and kind == "Tensor"):
-            return False
-        if kind.startswith("List") and not listed and argument.alias_info is not None:
+    arguments = _accepted(overload)
+    for given, (of_one, of_list) in zip(node.args, arguments, strict=False):
+        if not (of_list if isinstance(given, (list, tuple)) else of_one):
             return False
     return len(node.args) <= len(arguments)
+
+
+@functools.lru_cache(maxsize=4096)
+def _accepted(overload: Any) -> Sequence[tuple[bool, bool]]:
+    """Whether each argument of an overload may be one value, and whether a list, by position."""
+    accepted = []
+    for argument in overload._schema.arguments:  # noqa: SLF001 - FX itself reads it so
+        kind, named = str(argument.type), argument.kwarg_only
+        written_list = kind.startswith("List") and argument.alias_info is not None
+        accepted.append((not (named or written_list), not named and kind != "Tensor"))
+    return accepted
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_inert(overload: Any) -> bool:
+    """Whether an operator is one of torch's that writes to no argument and never draws."""
+    own = fx_nodes.library(overload) in ("aten", "prims")
+    return own and not (fx_nodes.is_seeded(overload) or _written(overload))
 
 
 def _is_known(target: Any) -> bool:

@@ -17,8 +17,13 @@ def arguments(node: Node, overload: Any = None) -> dict[str, Any]:
 
 def named(overload: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments by their names in an overload's schema, defaults included."""
-    usual = {each.name: each.default_value for each in overload._schema.arguments}
+    usual = _defaults(overload)
     return {**usual, **dict(zip(usual, args, strict=False)), **kwargs}
+
+
+@functools.lru_cache(maxsize=4096)
+def _defaults(overload: Any) -> Mapping[str, Any]:
+    return {each.name: each.default_value for each in overload._schema.arguments}
 
 
 def captured_name(node: Node) -> str:

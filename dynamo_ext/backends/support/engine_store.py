@@ -10,10 +10,12 @@ import hashlib
 import itertools
 import os
 import stat
+import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from dynamo_ext.backends import disk_cache
+from dynamo_ext.backends import crash_records, disk_cache
 from dynamo_ext.backends.base import Backend, Lowered, LoweringRequest, fact
 from dynamo_ext.backends.graph_key import program_key
 from dynamo_ext.interruptions import pass_on, suppressed
@@ -111,10 +113,13 @@ class EngineStore:
         return False
 
 
-def lowered(backend: Backend, request: LoweringRequest) -> Lowered:
+def lowered(
+    backend: Backend, request: LoweringRequest, attempt: crash_records.Attempt | None = None
+) -> Lowered:
     """What a backend makes of a graph, or what it made of such a one in an earlier process.
 
-    Raises what the backend raises.
+    That is loaded in a thread, of which ``load`` then waits for the end: Dynamo writes its guards
+    meanwhile. Raises what the backend raises.
     """
     versions = fact(backend, "program_versions")(request.options)
     key = None
@@ -122,18 +127,50 @@ def lowered(backend: Backend, request: LoweringRequest) -> Lowered:
     with suppressed(Exception):
         key = program_key(request.graph, versions) if versions else None
     store = EngineStore()
+
+    def forget(error: Exception) -> None:
+        store.forget(key or "")
+        warn(f"what it had of {backend.name} does not load ({error})")
+
     if key and (program := store.find(key)) is not None:
         try:
             loaded: Lowered = fact(backend, "restored")(request, program)
-            return dataclasses.replace(loaded, from_disk=True)
+            load = loaded.load and _loading(loaded.load, attempt, forget)
+            return dataclasses.replace(loaded, from_disk=True, load=load)
         except Exception as error:  # noqa: BLE001 - it is converted again
             pass_on(error)
-            store.forget(key)
-            warn(f"what it had of {backend.name} does not load ({error})")
+            forget(error)
     made: Lowered = fact(backend, "lower_for")(request)
     if key and made.program is not None:
         store.keep(key, made.program)
     return made
+
+
+def _loading(
+    load: Callable[[], None],
+    attempt: crash_records.Attempt | None,
+    forget: Callable[[Exception], None],
+) -> Callable[[], None]:
+    """Begin to load, and give what waits for it; that raises what loading raised."""
+    failed: list[Exception] = []
+
+    def begin() -> None:
+        try:
+            with crash_records.during(attempt, "compiling"):
+                load()
+        except Exception as error:  # noqa: BLE001 - raised where it is waited for
+            failed.append(error)
+
+    thread = threading.Thread(target=begin, name="dynamo_ext loads an engine")
+    thread.start()
+
+    def wait() -> None:
+        thread.join()
+        if failed:
+            forget(failed[0])
+            raise failed[0]
+
+    return wait
 
 
 def warn(text: str) -> None:

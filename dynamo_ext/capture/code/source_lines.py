@@ -43,6 +43,13 @@ def source_line(file: str, line: int, function: str, cell_file: str | None) -> S
     return SourceLine(file, line, original_function(function), code, in_cell, cell)
 
 
+def line_of(stack: Iterable[Any], cell_file: str | None) -> SourceLine | None:
+    """The ``users_line`` of such a stack, the only one that is read."""
+    summaries = [each for each in stack if each.filename == cell_file] or [*stack]
+    own = [each for each in summaries if not is_library(each.filename)] or summaries
+    return next(iter(from_summaries(own[-1:], cell_file)), None)
+
+
 def from_summaries(stack: Iterable[Any], cell_file: str | None) -> tuple[SourceLine, ...]:
     """``traceback.FrameSummary`` objects, outermost first, as lines."""
     return tuple(source_line(f.filename, f.lineno or 0, f.name, cell_file) for f in stack)

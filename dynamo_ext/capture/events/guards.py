@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from dynamo_ext.capture.code.source_lines import from_summaries, users_line
+from dynamo_ext.capture.code.source_lines import line_of
 from dynamo_ext.records.capture import BETWEEN_GRAPHS, Guard
 
 _ROOT = re.compile(r"^[LG]\['(?P<name>[^']+)'\]")
@@ -89,7 +89,7 @@ def guard_record(
     kinds = guard.guard_types or [guard.create_fn_name()]
     kind = next((k for k in kinds if k not in _QUIET_KINDS), kinds[0])
     code = tuple(guard.code_list or ())
-    line = users_line(from_summaries(guard.user_stack or (), cell_file))
+    line = line_of(guard.user_stack or (), cell_file)
     known = guard.obj_weakref() if guard.obj_weakref is not None else None
     value = known if isinstance(known, torch.Tensor) else None
     expected, is_length = _expected(kind, code)

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import inspect
+import operator
 import types
 import weakref
 from collections.abc import MutableMapping, Sequence
@@ -67,7 +68,8 @@ def note_guards(guards: Any) -> None:
         named = _argument_names(frames[-1][1])
         note_classes(frames[-1][1].f_code, guards)
         distinct: dict[Guard, Guard] = {}
-        for each in sorted(guards):
+        # Comparing two guards would make the keys of both again.
+        for each in sorted(guards, key=operator.methodcaller("sort_key")):
             record = guard_record(frame, each, cell_file, entry.input_shapes, named)
             distinct.setdefault(dataclasses.replace(record, line=None), record)
         entry.guards = tuple(distinct.values())

@@ -4,10 +4,14 @@ A rule and no measurement: a kernel that runs the same cells again computes the 
 compiled code takes some 40 microseconds, and more where autograd records it.
 """
 
+import collections
+import types
+from typing import Any
+
 import torch
 from torch.fx import GraphModule, Node
 
-from dynamo_ext.capture.listen.run_log import RunLog
+from dynamo_ext.capture.listen.run_log import GraphEntry, RunLog
 from dynamo_ext.capture.torch_private import code_cache
 from dynamo_ext.capture.torch_private.patches import containers
 
@@ -36,24 +40,40 @@ def _additions(node: Node) -> float:
 
 
 def leave_to_python(run: RunLog) -> None:
-    """Have what a run called often with small graphs run in Python from the next run on."""
-    for graph, calls in run.calls.items():
-        frame, code = graph.frame, graph.frame.code()
-        if calls.count < CALLS or not (graph.is_small or graph.is_left_to_python) or code is None:
-            continue
-        # Of a function in parts, the other parts may be large.
-        if frame.name == "<module>" or frame.breaks or code_cache.users_code(code) is not code:
-            continue
-        frame.outcome = "skipped"
-        why = "each time for a few operations on few numbers"
-        if graph.is_left_to_python:
-            why = "and whose loop gains nothing by captured calls"
-        frame.reason = (
-            f"`{frame.name}` runs in Python after a run that called it {calls.count:,} times, {why}"
-        )
-        frame.fell_back("", frame.reason, _REMEDY, harmless=True)
-        if frame.container is None:
-            code_cache.leave_to_python(code)
-        elif (module := frame.container()) is not None:
-            containers.leave_to_python(module)
+    """Have functions whose graphs a run called often for little run in Python from the next on.
+
+    Of a function in parts, another part may be large: then it stays.
+    """
+    graphs_of = collections.defaultdict[Any, list[GraphEntry]](list)
+    for graph in run.calls:
+        frame = graph.frame
+        module = frame.container() if frame.container else None
+        if (frame.container is None or module is not None) and frame.code() is not None:
+            graphs_of[code_cache.users_code(frame.code()), module].append(graph)
+    for (code, module), graphs in graphs_of.items():
+        little = [each for each in graphs if _gains_nothing(each, run)]
+        if {each.frame.code() for each in little} == {each.frame.code() for each in graphs}:
+            _leave(code, module, little, run)
+
+
+def _gains_nothing(graph: GraphEntry, run: RunLog) -> bool:
+    often = graph.frame.name != "<module>" and run.calls[graph].count >= CALLS
+    return often and (graph.is_small or graph.is_left_to_python)
+
+
+def _leave(code: types.CodeType, module: Any, graphs: list[GraphEntry], run: RunLog) -> None:
+    first, often = graphs[0], max(run.calls[each].count for each in graphs)
+    why = "each time for a few operations on few numbers"
+    if first.is_left_to_python:
+        why = "and whose loop gains nothing by captured calls"
+    name = first.frame.name
+    reason = f"`{name}` runs in Python after a run that called it {often:,} times, {why}"
+    for frame in {each.frame for each in graphs}:
+        frame.outcome, frame.reason = "skipped", reason
+        frame.fell_back("", reason, _REMEDY, harmless=True)
+        if module is not None:
             code_cache.forget_version(code, frame.rewritten() if frame.rewritten else None)
+    if module is None:
+        code_cache.leave_to_python(code)
+    else:
+        containers.leave_to_python(module)

@@ -57,11 +57,12 @@ class OnnxRuntimeBackend(ThroughOnnx):
             kept = quantize.value_names(graph, request.full_precision)
             model, lowered = quantize.quantized(model, request.calibration, kept)
         made, lent = session.program(model)
-        run = session.Session(made, lent, request).run
+        engine = session.Session(made, lent, request)
+        engine.load()
         # What was computed of weights holds for these alone.
         weights = {str(node.target) for node in graph.graph.nodes if is_frozen(node)}
         saved = made.to_bytes() if full and weights == set(lent) else None
-        return Lowered(run, lowered, saved)
+        return Lowered(engine.run, lowered, saved)
 
     def program_versions(self, options: Options) -> str:
         """Programs in float32 are kept."""
@@ -71,8 +72,8 @@ class OnnxRuntimeBackend(ThroughOnnx):
         """Load it on the weights of the graph."""
         made = session.Program.from_bytes(program)
         lent = {name: attribute(request.graph, name).contiguous().cpu() for name in made.lent}
-        with self.quiet():
-            return Lowered(session.Session(made, lent, request).run)
+        engine = session.Session(made, lent, request)
+        return Lowered(engine.run, load=engine.load)
 
 
 BACKEND = OnnxRuntimeBackend()

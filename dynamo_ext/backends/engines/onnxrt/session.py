@@ -119,13 +119,12 @@ def load(
     options: Mapping[str, Any],
     *,
     trial: bool = False,
-    cuda: bool = False,
+    stream: Any = None,
 ) -> Any:
     """An ``InferenceSession`` of a program, on the memory of the tensors that it is lent.
 
     Of the options ``threads`` is read. A ``trial`` only sees whether every operator has a kernel,
-    with one thread and no rewriting. With ``cuda`` its provider comes first, on this thread's
-    stream.
+    with one thread and no rewriting. With a ``stream`` of CUDA its provider comes first, on that.
 
     Raises ``RuntimeError`` where that was asked for and did not load, and what ONNX Runtime raises
     where the model does not.
@@ -148,15 +147,15 @@ def load(
         values = [onnxruntime.OrtValue(_taker(tensor)(tensor)) for tensor in lent.values()]
         settings.add_external_initializers(list(lent), values)
     providers: list[Any] = ["CPUExecutionProvider"]
-    if cuda:
+    if stream:
         given = {
-            "user_compute_stream": str(torch.cuda.current_stream().cuda_stream),
+            "user_compute_stream": str(stream.cuda_stream),
             # Else its products and convolutions of float32 have ten bits of the mantissa.
             "use_tf32": str(int(torch.backends.cuda.matmul.allow_tf32)),
         }
         providers.insert(0, ("CUDAExecutionProvider", given))
     session = onnxruntime.InferenceSession(made.model, settings, providers=providers)
-    if cuda and "CUDAExecutionProvider" not in session.get_providers():
+    if stream and "CUDAExecutionProvider" not in session.get_providers():
         message = "ONNX Runtime's CUDA provider did not load"
         raise RuntimeError(message)
     return session
@@ -212,7 +211,8 @@ class Session:
     Inputs are lent by DLPack: nothing is copied, unless an input is not row-major. Outputs are
     allocated by ONNX Runtime and handed over by DLPack: they belong to the caller. A program may
     have the output ``recurrent.FLAG`` last. The kinds (tensor or size) of the ``request``'s inputs,
-    fake or real, are those of every call. Of its options ``threads`` is read.
+    fake or real, are those of every call. Of its options ``threads`` is read. ``load`` comes before
+    the first call, in any thread.
     """
 
     def __init__(
@@ -226,10 +226,15 @@ class Session:
         self._flag = len(self._outputs) - 1 if told else None
         self._positions = range(len(self._outputs) - told)
         self._takes = list(map(_taker, examples))
-        self._session = load(made, lent, request.options, cuda=cuda)
-        self._plain = self._session._sess  # noqa: SLF001 - the public methods wrap each value
         self._stream: Any = torch.cuda.current_stream() if cuda else None
-        self._run = self._run_bound if cuda else self._plain.run_with_ort_values
+        self._make = functools.partial(load, made, lent, request.options, stream=self._stream)
+
+    def load(self) -> None:
+        """Load the program; raises what ONNX Runtime raises."""
+        self._session = self._make()
+        del self._make
+        self._plain = self._session._sess  # noqa: SLF001 - the public methods wrap each value
+        self._run = self._run_bound if self._stream else self._plain.run_with_ort_values
 
     def run(self, *inputs: Any) -> list[Any]:
         """Run the session on torch's memory.

@@ -24,7 +24,7 @@ from dynamo_ext.backends.pipeline.memory_format import expected_orders, in_layou
 from dynamo_ext.backends.pipeline.specialize_shapes import shape_key, specialised
 from dynamo_ext.backends.support.lending import aligned
 from dynamo_ext.backends.support.single_op import is_convolution, weights_place
-from dynamo_ext.interruptions import Listening, suppressed
+from dynamo_ext.interruptions import Listening, pass_on, suppressed
 from dynamo_ext.torch_private import dispatch
 
 
@@ -37,7 +37,7 @@ class Engine:
     since they come in the memory of an input, of another output, or of an earlier call's. An engine
     that is ``doubted`` was trusted before: its next call is checked again. One that ``missed`` the
     user's bound at its first check is trusted all the same. ``lowered`` counts operations of
-    products that it runs in a lower precision, if known.
+    products that it runs in a lower precision, if known. ``load`` waits for it to be loaded.
     """
 
     run: CompiledFn
@@ -48,6 +48,7 @@ class Engine:
     doubted: bool = False
     missed: bool = False
     lowered: int | None = None
+    load: Callable[[], None] | None = None
 
     def first_call(self, args: Sequence[Any]) -> Sequence[Any]:
         """Run it on the arguments of the partition, and find out about ``shared``."""
@@ -165,6 +166,19 @@ class Engines:
                 found.append(node)
         return found
 
+    def loaded(self, key: tuple[Any, ...]) -> bool:
+        """Whether the engine for a key can be called; one that does not load is forgotten."""
+        engine = self.known[key]
+        if engine is not None and engine.load is not None:
+            try:
+                engine.load()
+            except Exception as error:  # noqa: BLE001 - it is converted again
+                pass_on(error)
+                del self.known[key]
+                return False
+            engine.load = None
+        return True
+
     def build(
         self, args: Sequence[Any], constants: WeightSet, full: Collection[str] = ()
     ) -> Engine:
@@ -190,6 +204,7 @@ class Engines:
         select = self._given(constants)
         made = self.known[key] = Engine(lowered.run, select, orders, shared=_fixed_outputs(graph))
         made.lowered = self.lowered = lowered.lowered_operations
+        made.load = lowered.load
         self.from_disk = lowered.from_disk
         if calls:
             # An engine's memory goes with the last reference to it.

@@ -112,16 +112,18 @@ class Runner:
     def _first(self, args: Sequence[Any], constants: WeightSet) -> Sequence[Any]:
         """A call of an engine that is not trusted yet: built where there is none, and checked."""
         with first_run.current().working():
+            # An engine from disk loads meanwhile.
+            verifies = self._context.options.get("verify", True)
+            expected = self._eager(*args) if verifies else None
             engine = self._engine(args, constants)
             if engine is None:
-                return self._eager(*args)
+                return self._eager(*args) if expected is None else expected
             try:
                 with crash_records.during(self._context.attempt, "first running"):
                     outputs = engine.first_call(args)
             except Exception as error:  # noqa: BLE001
                 return self._failed(error, args)
-            if self._context.options.get("verify", True):
-                expected = self._eager(*args)
+            if expected is not None:
                 found = self._check.trusted(args, constants, (engine, outputs), expected)
                 if isinstance(found, str):
                     remedy = "" if self._context.precision == FULL else precision.REMEDY
@@ -152,7 +154,7 @@ class Runner:
         if calibrates and engines.calibrate(args, constants):
             return None
         key = engines.key(args, constants)
-        if key in engines.known:
+        if key in engines.known and engines.loaded(key):
             return engines.known[key]
         if engines.per_shape and len(engines.known) >= shape_limit.MOST_SHAPES:
             self._note("run", message=shape_limit.too_many(), remedy=shape_limit.REMEDY)
