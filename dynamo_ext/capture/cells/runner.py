@@ -3,6 +3,7 @@
 import sys
 import time
 import traceback
+import weakref
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -19,7 +20,6 @@ from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
 from dynamo_ext.capture.listen.run_log import Recording, RunLog
 from dynamo_ext.capture.report.builder import build_report
 from dynamo_ext.capture.torch_private import code_cache, compile_metrics
-from dynamo_ext.capture.torch_private.patches import containers
 from dynamo_ext.errors import one_line
 from dynamo_ext.records.autotune import EndToEnd
 from dynamo_ext.records.report import Report
@@ -42,7 +42,8 @@ class CellState:
     """A program, the compiler that ``run`` reuses and the seconds of its last run, its check.
 
     ``trials`` and ``calls`` are the last run's, of its loops' turns and of its graphs' calls.
-    ``spent`` are seconds that its runs took to compile and race, by backend.
+    ``spent`` are seconds that its runs took to compile and race, by backend. ``left`` has what its
+    runs leave to Python (``RunLog.left``), by backend.
     """
 
     program: CellProgram
@@ -52,6 +53,7 @@ class CellState:
     trials: Trials | None = None
     calls: CallTrial | None = None
     spent: dict[str, float] = field(default_factory=dict)
+    left: dict[str, weakref.WeakKeyDictionary[Any, bool]] = field(default_factory=dict)
 
     def release(self) -> None:
         """Let go of everything that was compiled for this text."""
@@ -60,6 +62,7 @@ class CellState:
         eager_frames.forget(self.program.filename)
         self.last_compiler = self.check = self.given = self.trials = self.calls = None
         self.spent.clear()
+        self.left.clear()
 
 
 def run_cell(
@@ -74,16 +77,21 @@ def run_cell(
     """
     program, tracer = state.program, stepper.tracer
     forget_stale()
-    containers.look_at_them()
-    if not run.decides and facts.mode != "run":
-        code_cache.look_again()
+    if run.decides or facts.mode == "run":
+        run.left = state.left.setdefault(facts.backend, weakref.WeakKeyDictionary())
     calls: CallTrial | None = None
     error: BaseException | None = None
     debugger = sys.gettrace()
     company = MachineLoad()
     started = time.perf_counter()
     try:
-        with company, within(state.given or FirstRun()), Recording(run), tracer.surroundings():
+        with (
+            company,
+            within(state.given or FirstRun()),
+            Recording(run),
+            tracer.surroundings(),
+            small_graphs.left_in_python(run),
+        ):
             if check is not None:
                 check.before(run)
             calls = _trials(state, stepper, run)

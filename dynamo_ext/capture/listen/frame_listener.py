@@ -221,6 +221,8 @@ class FrameListener:
             if (origin := code_cache.users_code(begun)) and block_of(origin) is None:
                 # Of what has begun, names are missing by now; its next call has them all.
                 code_cache.leave_to_python(origin)
+                if run := active_run():
+                    run.left[origin] = False
             return frame_answers.skip_permanently()
         if block is not None and block.has_loop_from(line):
             block.split_at_break(met.stack)

@@ -23,7 +23,7 @@ from dynamo_ext.records.report import Fallback
 if TYPE_CHECKING:
     import types
     import weakref
-    from collections.abc import Mapping
+    from collections.abc import Mapping, MutableMapping
 
     from torch.nn import Module
 
@@ -150,7 +150,8 @@ class RunLog:
     ``refused`` is why a graph was not whole that had to be. ``fallbacks`` are not those of one
     frame or graph. ``paired_seconds`` are those of the calls made for ``GraphEntry.pairs``. With
     ``decides``, what does not gain by being captured may stay Python; ``way_of_call`` tells then
-    what runs a call of a graph.
+    what runs a call of a graph. Functions and containers in ``left`` run in Python in the next
+    run, and with true what they call.
     """
 
     cell_file: str | None = None
@@ -162,6 +163,7 @@ class RunLog:
     paired_seconds: float = 0.0
     decides: bool = False
     way_of_call: WayOfCall | None = None
+    left: MutableMapping[Any, bool] = field(default_factory=dict)
     calls: dict[GraphEntry, GraphCalls] = field(default_factory=dict)
     compiled: list[FrameEntry] = field(default_factory=list)
     recompiles: dict[tuple[str, ...], Recompile] = field(default_factory=dict)

@@ -5,7 +5,9 @@ compiled code takes some 40 microseconds, and more where autograd records it.
 """
 
 import collections
+import contextlib
 import types
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -37,6 +39,18 @@ def _additions(node: Node) -> float:
         return ADDITIONS + 1
     inner = [shape.numel() / shape[0] for shape in sizes[2:] if len(shape) > 1 and shape[0]]
     return result.numel() * max([1, *inner])
+
+
+@contextlib.contextmanager
+def left_in_python(run: RunLog) -> Iterator[None]:
+    """A block in which what earlier runs of the cell have left to Python runs there."""
+    codes = {each: of for each, of in run.left.items() if isinstance(each, types.CodeType)}
+    containers.look_at_them([each for each in run.left if each not in codes])
+    try:
+        with code_cache.left_to_python(codes):
+            yield
+    finally:
+        containers.look_at_them()
 
 
 def leave_to_python(run: RunLog) -> None:
@@ -72,8 +86,8 @@ def _leave(code: types.CodeType, module: Any, graphs: list[GraphEntry], run: Run
         frame.outcome, frame.reason = "skipped", reason
         frame.fell_back("", reason, _REMEDY, harmless=True)
         if module is not None:
+            # Its code is every container's, and runs what fits.
             code_cache.forget_version(code, frame.rewritten() if frame.rewritten else None)
-    if module is None:
-        code_cache.leave_to_python(code)
-    else:
-        containers.leave_to_python(module)
+    # What a function in parts calls between them may have large graphs.
+    alone = any(each.frame.breaks and not each.is_left_to_python for each in graphs)
+    run.left[code if module is None else module] = not alone

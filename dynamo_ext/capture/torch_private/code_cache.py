@@ -4,7 +4,7 @@ import contextlib
 import types
 import weakref
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -12,6 +12,7 @@ import torch.compiler.config
 from torch._dynamo import bytecode_transformation, eval_frame, guards, pgo
 from torch._dynamo import utils as dynamo_utils
 from torch._dynamo.resume_execution import ContinueExecutionCache
+from torch._dynamo.types import FrameAction, FrameExecStrategy
 
 
 def entries(code: types.CodeType, compiler: Any) -> list[Any]:
@@ -80,17 +81,30 @@ def forget_version(code: types.CodeType, rewritten: types.CodeType | None) -> No
 _left_to_python: weakref.WeakSet[types.CodeType] = weakref.WeakSet()
 
 
-def leave_to_python(code: types.CodeType) -> None:
-    """Have compiled code run in Python from its next call on, until ``look_again``."""
-    eval_frame.skip_code(code)
+def leave_to_python(code: types.CodeType, *, callees: bool = False) -> None:
+    """Have compiled code run in Python until ``look_again``, and what it calls where asked."""
+    inside = FrameAction.SKIP if callees else FrameAction.DEFAULT
+    eval_frame.set_code_exec_strategy(code, FrameExecStrategy(FrameAction.SKIP, inside))
     _left_to_python.add(code)
 
 
 def look_again() -> None:
-    """Have what was left to Python captured again at its next call."""
+    """Have what was left to Python run compiled again, or be captured, at its next call."""
+    usual = FrameExecStrategy(FrameAction.DEFAULT, FrameAction.DEFAULT)
     for code in list(_left_to_python):
-        forget_code(code)
+        eval_frame.set_code_exec_strategy(code, usual)
     _left_to_python.clear()
+
+
+@contextlib.contextmanager
+def left_to_python(codes: Mapping[types.CodeType, bool]) -> Iterator[None]:
+    """A block in which codes run in Python, those with true and what they call."""
+    for code, callees in codes.items():
+        leave_to_python(code, callees=callees)
+    try:
+        yield
+    finally:
+        look_again()
 
 
 def users_code(code: types.CodeType | None) -> types.CodeType | None:

@@ -23,6 +23,16 @@ def more(x):
         x = x.sin() * 2 + 1
     return x
 
+def in_parts(x):
+    x = little(x)
+    torch._dynamo.graph_break()
+    return little(x)
+
+def half_large(x):
+    x = little(x)
+    torch._dynamo.graph_break()
+    return more(x)
+
 def often(function, n, x):
     for _ in range(n):
         if x.sum() > 1e9:
@@ -52,6 +62,31 @@ def test_it_runs_in_python_after_a_run_that_called_it_often(cells: Live) -> None
 def test_few_calls_and_larger_graphs_stay_captured(cells: Live, cell: str) -> None:
     cells.well(FUNCTION)
     assert calls(cells.report(cell)) == calls(cells.report(cell)) != []
+
+
+@pytest.mark.parametrize(("function", "later"), [("in_parts", []), ("half_large", [40, 40])])
+def test_a_function_in_parts_is_left_with_all_of_them(
+    cells: Live, function: str, later: list[int]
+) -> None:
+    cells.well(FUNCTION)
+    cell = f"z = often({function}, 40, x)"
+    assert calls(cells.report(cell)) == [40, 40]
+    # What it called is captured by itself, and left in its turn.
+    cells.report(cell)
+    assert calls(cells.report(cell)) == later
+
+
+def test_what_a_cell_leaves_to_python_others_capture(cells: Live) -> None:
+    cells.well(FUNCTION)
+    cell, other = "z = often(little, 40, x)", "y = little(x)"
+    cells.report(cell)
+    assert calls(cells.report(cell)) == []
+    assert calls(cells.report(other)) == [1]
+    assert calls(cells.report(cell)) == []
+    assert calls(cells.report(cell, "-b aot_eager")) == [40], "of another backend it is not known"
+    cells.well("heard = []\ndef noted(graph, _): heard.append(graph); return graph.forward")
+    cells.well("torch.compile(little, backend=noted)(x)")
+    assert len(cells.names["heard"]) == 1, "torch.compile finds it as it was"
 
 
 @pytest.mark.parametrize(("width", "later"), [(8, []), (3000, [40])])

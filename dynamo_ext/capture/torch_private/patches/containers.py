@@ -6,7 +6,7 @@ would run an ``nn.Sequential`` in eager.
 
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -31,9 +31,16 @@ _left_to_python: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
 """Those that cannot be captured: their code is every model's, and is never given up as a whole."""
 learned.append(_left_to_python)
 
+_left_for_now: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
 
-def look_at_them() -> None:
-    """Have Dynamo ask about containers again, whose code it leaves alone for good by itself."""
+
+def look_at_them(left: Iterable[torch.nn.Module] = ()) -> None:
+    """Have Dynamo ask about containers again, whose code it leaves alone for good by itself.
+
+    Those that are ``left`` begin no graph until the next such call.
+    """
+    _left_for_now.clear()
+    _left_for_now.update(left)
     asked = FrameExecStrategy(FrameAction.DEFAULT, FrameAction.DEFAULT)
     for code in _FORWARDS:
         eval_frame.set_code_exec_strategy(code, asked)
@@ -47,7 +54,8 @@ def container(frame: types.FrameType) -> torch.nn.Module | None:
 
 def is_captured(module: torch.nn.Module) -> bool:
     """Whether a container is begun as a graph of its own."""
-    return module not in _left_to_python and next(module.children(), None) is not None
+    left = module in _left_to_python or module in _left_for_now
+    return not left and next(module.children(), None) is not None
 
 
 def leave_to_python(module: torch.nn.Module) -> None:
