@@ -46,6 +46,14 @@ class Items:
 Block = str | Table | Items
 
 
+def row_of_left_out(total: int, most: int | None, columns: int) -> list[list[str]]:
+    """The last row of a table that shows the first ``most`` of ``total``, if that is not all."""
+    if most is None or total <= most:
+        return []
+    left = element("span", f"… {total - most:,} more", class_=markup.CUT)
+    return [[left, *[""] * (columns - 1)]]
+
+
 def html(blocks: Iterable[Block]) -> Markup:
     """Render the blocks one below the other; empty for none."""
     return markup.join(_html(block) for block in blocks if block)

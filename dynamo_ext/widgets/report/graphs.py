@@ -174,9 +174,7 @@ def overview(report: Report, title: str = "", most: int | None = None) -> Table:
     numbers = ["Operations", "Calls", "Compile", "Run", *speed.HEADERS[:gains]]
     within = ["Modules"] if any(modules) else []
     headers = ["Graph", "Function", *within, "Ran in", *numbers]
-    if most is not None and len(report.graphs) > most:
-        left = f"… {len(report.graphs) - most:,} more"
-        rows.append([left, *[""] * (len(headers) - 1)])
+    rows += blocks.row_of_left_out(len(report.graphs), most, len(headers))
     return Table("Graphs", headers, rows, {headers.index(name) for name in numbers}, title)
 
 

@@ -98,7 +98,7 @@ def _fitting(report: Report, parts: Sequence[Part], room: int) -> list[Markup]:
     for before, index in enumerate(by_size):
         share = sizes[index] + (room - sum(sizes)) / (len(made) - before)
         rows = min(int(most[index] * share / max(sizes[index], 1)), markup.MOST)
-        if made[index] and rows > most[index]:
+        if rows > most[index] and markup.CUT in made[index]:
             cut_to(index, rows, share)
     if any(markup.CUT in each for each in made):
         made[-1] += quiet(_CUT)

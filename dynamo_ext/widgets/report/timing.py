@@ -151,7 +151,7 @@ def _frames(report: Report, most: int | None) -> list[list[str]]:
     lowered: dict[str, float] = defaultdict(float)
     for graph in report.graphs:
         lowered[graph.frame] += graph.compile_seconds if graph.compiled_now else 0.0
-    rows = [
+    rows: list[list[str]] = [
         [
             f"{function_name(frame.name)} ({frame.id})" if frame.id else function_name(frame.name),
             frame.outcome,
@@ -162,6 +162,4 @@ def _frames(report: Report, most: int | None) -> list[list[str]]:
         for frame in report.frames[:most]
         for capture in [frame.compile_seconds - lowered[frame.id]]
     ]
-    if most is not None and len(report.frames) > most:
-        rows.append([f"… {len(report.frames) - most:,} more", *[""] * 5])
-    return rows
+    return [*rows, *blocks.row_of_left_out(len(report.frames), most, 6)]
