@@ -166,17 +166,17 @@ class Engines:
                 found.append(node)
         return found
 
-    def loaded(self, key: tuple[Any, ...]) -> bool:
-        """Whether the engine for a key can be called; one that does not load is forgotten."""
-        engine = self.known[key]
-        if engine is not None and engine.load is not None:
-            try:
-                engine.load()
-            except Exception as error:  # noqa: BLE001 - it is converted again
-                pass_on(error)
-                del self.known[key]
-                return False
-            engine.load = None
+    def loaded(self, engine: Engine) -> bool:
+        """Whether an engine can be called; one that does not load is forgotten."""
+        try:
+            # Another thread that calls meanwhile has to wait, too.
+            if (load := engine.load) is not None:
+                load()
+                engine.load = None
+        except Exception as error:  # noqa: BLE001 - it is converted again
+            pass_on(error)
+            self.known = {key: each for key, each in self.known.items() if each is not engine}
+            return False
         return True
 
     def build(

@@ -116,6 +116,8 @@ class Runner:
             verifies = self._context.options.get("verify", True)
             expected = self._eager(*args) if verifies else None
             engine = self._engine(args, constants)
+            if engine is not None and not self._engines.loaded(engine):
+                engine = self._engine(args, constants)
             if engine is None:
                 return self._eager(*args) if expected is None else expected
             try:
@@ -154,7 +156,7 @@ class Runner:
         if calibrates and engines.calibrate(args, constants):
             return None
         key = engines.key(args, constants)
-        if key in engines.known and engines.loaded(key):
+        if key in engines.known:
             return engines.known[key]
         if engines.per_shape and len(engines.known) >= shape_limit.MOST_SHAPES:
             self._note("run", message=shape_limit.too_many(), remedy=shape_limit.REMEDY)
