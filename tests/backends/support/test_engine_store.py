@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -166,6 +168,37 @@ def test_one_that_does_not_load_is_converted_again(converted: list[str]) -> None
     assert len(converted) == 2
     right(net(0))
     assert len(converted) == 2
+
+
+def test_the_first_call_waits_for_one_that_loads_in_a_thread(
+    converted: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dynamo_ext.backends.engines.onnxrt import session
+
+    right(net(0))
+    threads: list[threading.Thread] = []
+    load = session.load
+
+    def slow(*args: Any, **options: Any) -> Any:
+        threads.append(threading.current_thread())
+        time.sleep(0.2)
+        return load(*args, **options)
+
+    monkeypatch.setattr(session, "load", slow)
+    assert right(net(0))
+    assert threads
+    assert threading.main_thread() not in threads
+
+    def fails_once(*_: Any, **__: Any) -> Any:
+        monkeypatch.setattr(session, "load", load)
+        raise MemoryError
+
+    monkeypatch.setattr(session, "load", fails_once)
+    disk_cache._warned.clear()
+    with pytest.warns(FallbackWarning, match="does not load"):
+        right(net(0))
+    assert len(converted) == 2
+    assert right(net(0)), "what was converted again is kept"
 
 
 def test_the_longest_unused_ones_go(store: EngineStore, monkeypatch: pytest.MonkeyPatch) -> None:
