@@ -17,7 +17,7 @@ from dynamo_ext.capture.code.replaced_methods import forget_stale, watch_changed
 from dynamo_ext.capture.code.tensor_reachability import reaches_tensors
 from dynamo_ext.capture.listen import eager_frames, small_graphs
 from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
-from dynamo_ext.capture.listen.run_log import Recording, RunLog
+from dynamo_ext.capture.listen.run_log import Left, Recording, RunLog
 from dynamo_ext.capture.report.builder import build_report
 from dynamo_ext.capture.torch_private import code_cache, compile_metrics
 from dynamo_ext.errors import one_line
@@ -53,7 +53,7 @@ class CellState:
     trials: Trials | None = None
     calls: CallTrial | None = None
     spent: dict[str, float] = field(default_factory=dict)
-    left: dict[str, weakref.WeakKeyDictionary[Any, bool]] = field(default_factory=dict)
+    left: dict[str, weakref.WeakKeyDictionary[Any, Left]] = field(default_factory=dict)
 
     def release(self) -> None:
         """Let go of everything that was compiled for this text."""

@@ -222,7 +222,7 @@ class FrameListener:
                 # Of what has begun, names are missing by now; its next call has them all.
                 code_cache.leave_to_python(origin)
                 if run := active_run():
-                    run.left[origin] = False
+                    run.left[origin] = False, None
             return frame_answers.skip_permanently()
         if block is not None and block.has_loop_from(line):
             block.split_at_break(met.stack)

@@ -128,6 +128,9 @@ class GraphCalls:
     backward_untimed: bool = False
 
 
+Left = tuple[bool, FrameEntry | None]
+"""Of what runs in Python: whether what it calls does, too, and what reports say of it."""
+
 OnGraphCall = Callable[[GraphCalls, GraphModule, Sequence[Any]], object]
 """Called just before a graph's call: leaves all as it is but the ``GraphCalls``."""
 
@@ -150,8 +153,8 @@ class RunLog:
     ``refused`` is why a graph was not whole that had to be. ``fallbacks`` are not those of one
     frame or graph. ``paired_seconds`` are those of the calls made for ``GraphEntry.pairs``. With
     ``decides``, what does not gain by being captured may stay Python; ``way_of_call`` tells then
-    what runs a call of a graph. Functions and containers in ``left`` run in Python in the next
-    run, and with true what they call.
+    what runs a call of a graph. Functions and containers in ``left`` run in Python from the next
+    run on.
     """
 
     cell_file: str | None = None
@@ -163,7 +166,7 @@ class RunLog:
     paired_seconds: float = 0.0
     decides: bool = False
     way_of_call: WayOfCall | None = None
-    left: MutableMapping[Any, bool] = field(default_factory=dict)
+    left: MutableMapping[Any, Left] = field(default_factory=dict)
     calls: dict[GraphEntry, GraphCalls] = field(default_factory=dict)
     compiled: list[FrameEntry] = field(default_factory=list)
     recompiles: dict[tuple[str, ...], Recompile] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
-from dynamo_ext.capture.listen.run_log import GraphEntry, RunLog
+from dynamo_ext.capture.listen.run_log import FrameEntry, GraphEntry, RunLog
 from dynamo_ext.capture.torch_private import code_cache
 from dynamo_ext.capture.torch_private.patches import containers
 
@@ -44,8 +44,11 @@ def _additions(node: Node) -> float:
 @contextlib.contextmanager
 def left_in_python(run: RunLog) -> Iterator[None]:
     """A block in which what earlier runs of the cell have left to Python runs there."""
-    codes = {each: of for each, of in run.left.items() if isinstance(each, types.CodeType)}
+    left = run.left.items()
+    codes = {each: of for each, (of, _) in left if isinstance(each, types.CodeType)}
     containers.look_at_them([each for each in run.left if each not in codes])
+    for _, frame in run.left.values():
+        _report(frame, run)
     try:
         with code_cache.left_to_python(codes):
             yield
@@ -82,12 +85,18 @@ def _leave(code: types.CodeType, module: Any, graphs: list[GraphEntry], run: Run
         why = "and whose loop gains nothing by captured calls"
     name = first.frame.name
     reason = f"`{name}` runs in Python after a run that called it {often:,} times, {why}"
-    for frame in {each.frame for each in graphs}:
-        frame.outcome, frame.reason = "skipped", reason
-        frame.fell_back("", reason, _REMEDY, harmless=True)
-        if module is not None:
-            # Its code is every container's, and runs what fits.
-            code_cache.forget_version(code, frame.rewritten() if frame.rewritten else None)
+    for frame in {each.frame for each in graphs if module is not None}:
+        # Its code is every container's, and runs what fits.
+        code_cache.forget_version(code, frame.rewritten() if frame.rewritten else None)
     # What a function in parts calls between them may have large graphs.
     alone = any(each.frame.breaks and not each.is_left_to_python for each in graphs)
-    run.left[code if module is None else module] = not alone
+    frame = FrameEntry("", name, first.frame.file, first.frame.line, first.frame.code)
+    frame.outcome, frame.reason = "skipped", reason
+    frame.fell_back("", reason, _REMEDY, harmless=True)
+    run.left[code if module is None else module] = not alone, frame
+    _report(frame, run)
+
+
+def _report(frame: FrameEntry | None, run: RunLog) -> None:
+    if frame is not None:
+        run.eager_frames[frame.name, frame.file, frame.line] = frame

@@ -81,7 +81,9 @@ def test_what_a_cell_leaves_to_python_others_capture(cells: Live) -> None:
     cell, other = "z = often(little, 40, x)", "y = little(x)"
     cells.report(cell)
     assert calls(cells.report(cell)) == []
-    assert calls(cells.report(other)) == [1]
+    elsewhere = cells.report(other)
+    assert calls(elsewhere) == [1]
+    assert elsewhere.fallbacks == ()
     assert calls(cells.report(cell)) == []
     assert calls(cells.report(cell, "-b aot_eager")) == [40], "of another backend it is not known"
     cells.well("heard = []\ndef noted(graph, _): heard.append(graph); return graph.forward")
