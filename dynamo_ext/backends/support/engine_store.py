@@ -114,7 +114,7 @@ class EngineStore:
 
 
 def lowered(
-    backend: Backend, request: LoweringRequest, attempt: crash_records.Attempt | None = None
+    backend: Backend, request: LoweringRequest, attempt: crash_records.Attempt | None
 ) -> Lowered:
     """What a backend makes of a graph, or what it made of such a one in an earlier process.
 
@@ -161,6 +161,7 @@ def _loading(
         except Exception as error:  # noqa: BLE001 - raised where it is waited for
             failed.append(error)
 
+    # A forked process that has no such thread does not wait for it, as it would for a future.
     thread = threading.Thread(target=begin, name="dynamo_ext loads an engine")
     thread.start()
 
