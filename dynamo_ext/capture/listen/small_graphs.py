@@ -1,6 +1,7 @@
-"""Functions whose graphs are too small to be captured for each of many calls.
+"""Functions and containers that gain nothing by being captured for each of many calls.
 
-A rule and no measurement: a kernel that runs the same cells again computes the same bits. Calling
+Later runs of the cell on the same backend leave them to Python. Which graphs are too small is a
+rule and no measurement: a kernel that runs the same cells again computes the same bits. Calling
 compiled code takes some 40 microseconds, and more where autograd records it.
 """
 
