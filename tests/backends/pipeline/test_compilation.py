@@ -69,16 +69,26 @@ def test_what_looks_at_its_numbers_goes_on_doing_so(
             compiled(wrong)
 
 
-@pytest.mark.parametrize("error", [RuntimeError("no"), MemoryError("full"), AssertionError()])
-def test_lower_fails(harness: Any, scripted: Any, error: Exception) -> None:
+@pytest.mark.parametrize(
+    ("error", "stage", "said"),
+    [
+        (RuntimeError("no"), "lower", "no"),
+        (MemoryError("full"), "lower", "full"),
+        (AssertionError(), "lower", ""),
+        (StayEager("Not worth it."), "unsupported", "Not worth it."),
+        (StayEager(), "unsupported", "The backend leaves it to eager."),
+    ],
+)
+def test_lower_fails(harness: Any, scripted: Any, error: Exception, stage: str, said: str) -> None:
     scripted.lower_error = lambda _: error
     compiled = harness.compile(fn, scripted)
     for _ in range(2):
         check(compiled, fn, X)
     (fallback,) = harness.journal.fallbacks.values()
-    assert (fallback.stage, fallback.scope) == ("lower", "partition")
-    assert fallback.subject == "inference"
-    assert fallback.exception == type(error).__name__
+    assert (fallback.stage, fallback.scope) == (stage, "partition")
+    assert (fallback.subject, fallback.message) == ("inference", said)
+    assert fallback.exception == (type(error).__name__ if stage == "lower" else "")
+    assert harness.engines == {"eager": 5}
     assert len(scripted.lowered) == 1
 
 
@@ -359,19 +369,6 @@ def test_a_backend_may_leave_a_graph_in_eager(harness: Any, scripted: Any) -> No
     assert not scripted.lowered
     compiled(X.clone().requires_grad_())[0].sum().backward()
     assert harness.engines["scripted"] > 0
-
-
-@pytest.mark.parametrize("reason", ["Not worth it.", ""])
-def test_a_backend_may_leave_a_part_in_eager(harness: Any, scripted: Any, reason: str) -> None:
-    scripted.lower_error = lambda _: StayEager(reason)
-    compiled = harness.compile(fn, scripted)
-    for _ in range(2):
-        check(compiled, fn, X)
-    (fallback,) = harness.journal.fallbacks.values()
-    assert (fallback.stage, fallback.scope) == ("unsupported", "partition")
-    assert fallback.message == (reason or "The backend leaves it to eager.")
-    assert harness.engines == {"eager": 5}
-    assert len(scripted.lowered) == 1
 
 
 def test_no_grad_inside_the_captured_code_means_inference(harness: Any) -> None:

@@ -189,17 +189,6 @@ def test_the_first_call_waits_for_one_that_loads_in_a_thread(
     assert threads
     assert threading.main_thread() not in threads
 
-    def fails_once(*_: Any, **__: Any) -> Any:
-        monkeypatch.setattr(session, "load", load)
-        raise MemoryError
-
-    monkeypatch.setattr(session, "load", fails_once)
-    disk_cache._warned.clear()
-    with pytest.warns(FallbackWarning, match="does not load"):
-        right(net(0))
-    assert len(converted) == 2
-    assert right(net(0)), "what was converted again is kept"
-
 
 def test_the_longest_unused_ones_go(store: EngineStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_store, "MOST_BYTES", 400)
