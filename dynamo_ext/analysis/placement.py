@@ -180,7 +180,6 @@ def _from_partitions(report: Report, graph: Graph) -> Placement:
     return Placement(ordered, captured)
 
 
-
 def _size(graph: Graph) -> int:
     return sum(p.operations for p in graph.partitions) or graph.normalised or graph.operation_count
 
