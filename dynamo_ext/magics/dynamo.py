@@ -207,8 +207,8 @@ class DynamoMagics(Magics):
             from dynamo_ext.magics.machine_command import machine_command
 
             machine_command()
-        else:
-            getattr(self.workbench, f"{name}_command")(*rest)
+        elif said := getattr(self.workbench, f"{name}_command")(*rest):
+            print(said)  # noqa: T201 - a magic's answer goes to stdout
 
 
 def _help(text: str) -> str:
