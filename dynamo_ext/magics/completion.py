@@ -17,10 +17,7 @@ from dynamo_ext.magics.arguments import COMMANDS, COMPARE, MODES
 
 _BACKENDS = ("-b", "--backend", "--backends")
 _AFTER_FLAGS = {"--precision": ("bf16", "fp16", "int8"), "--capture": ("all",)}
-_AFTER_COMMANDS = {
-    "cache": ("show", "clear", "export", "import"),
-    "report": ("--markdown",),
-}
+_AFTER_COMMANDS = {"cache": ("show", "clear", "export", "import"), "report": ("--markdown",)}
 _LINE = re.compile(r"^\s*(?P<magic>%{1,2}dynamo)\s(?P<rest>.*)$")
 
 

@@ -28,12 +28,7 @@ from dynamo_ext.capture.listen import tracer as tracing
 from dynamo_ext.capture.listen.graph_recorder import recorded
 from dynamo_ext.capture.listen.run_log import RunLog
 from dynamo_ext.capture.listen.tracer import Tracer
-from dynamo_ext.errors import (
-    CellError,
-    DynamoExtError,
-    LastingEffectError,
-    UnknownBackendError,
-)
+from dynamo_ext.errors import CellError, DynamoExtError, LastingEffectError, UnknownBackendError
 from dynamo_ext.magics.argument_errors import refuse
 from dynamo_ext.magics.arguments import check_output_name, seconds
 from dynamo_ext.magics.cell_errors import show_as, show_error, show_syntax_error
