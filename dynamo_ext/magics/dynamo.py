@@ -69,8 +69,8 @@ class DynamoMagics(Magics):
             self._workbench.close()
 
     @magic_arguments("%dynamo")
-    @argument("mode", nargs="?", choices=MODES, help="optimize (default): compile what is new, "
-              "reuse the rest; run: reuse only, never compile")  # fmt: skip
+    @argument("mode", nargs="?", choices=MODES, default="optimize", help="optimize (default): "
+              "compile what is new, reuse the rest; run: reuse only, never compile")  # fmt: skip
     @argument("-b", "--backend", type=given, help="a backend's name (%%dynamo backends "
               "lists them) or a Python expression: a dynamo_ext.Backend, or a function "
               "(GraphModule, example_inputs) -> callable")  # fmt: skip
