@@ -4,15 +4,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from dynamo_ext.analysis import capture_advice, kept_operations, speed
+from dynamo_ext.analysis import capture_advice, kept_operations, placement, speed
 from dynamo_ext.analysis.advice_step import MAX_LISTED, NEGLIGIBLE_WEIGHT, Advice, clause, how_often
-from dynamo_ext.analysis.placement import (
-    EAGER,
-    coverage,
-    eager_seconds,
-    operator_times,
-    race_outcome,
-)
+from dynamo_ext.analysis.placement import EAGER, coverage, operator_times
 from dynamo_ext.analysis.remembered import remembered
 from dynamo_ext.analysis.source_hints import OPTIMIZER, optimizer
 from dynamo_ext.analysis.speed import SHORT_CELL, cell_gain, plain_loops
@@ -145,7 +139,7 @@ def _unsupported(report: Report) -> Iterator[Advice]:
     short = sum(p.operations for g in report.graphs for p in g.partitions if p.short)
     split = [len(g.partitions) for g in report.graphs if len(g.partitions) > 1]
     lead = f"{len(split):,} graphs run" if len(split) > 1 else "the graph runs"
-    times = eager_seconds(report)
+    times = placement.eager_seconds(report)
     whole = sum(each.seconds for each in operator_times(report))
     for (named, message), group in groups.items():
         kept = sum(f.count for f in group)
@@ -181,7 +175,7 @@ def _unsupported(report: Report) -> Iterator[Advice]:
 
 def _left_as_it_is(report: Report) -> Iterator[Advice]:
     """Graphs that were not raced, and products that stay in float32."""
-    if race_outcome(report) == "unraced":
+    if placement.race_outcome(report) == "unraced":
         named = "%%dynamo --opt candidates=openvino+onnxrt"
         if report.cell is None:
             named = 'dynamo_ext.optimize("auto", options={"candidates": "openvino+onnxrt"})'
