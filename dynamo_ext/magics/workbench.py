@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import dataclasses
+import functools
 import math
 import os
 import sys
@@ -211,14 +212,8 @@ class Workbench:
             return None
         from dynamo_ext.magics.accuracy_check import check_before
 
-        return check_before(
-            state,
-            self._shell.user_ns,
-            self._names,
-            tracer,
-            arguments,
-            lambda compiler: self._optimizing(compiler, arguments),
-        )
+        traced = functools.partial(self._optimizing, arguments=arguments)
+        return check_before(state, self._shell.user_ns, self._names, tracer, arguments, traced)
 
     def compare_cell(
         self, line: str, body: str, arguments: argparse.Namespace, waiting: Waiting
