@@ -4,18 +4,12 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from dynamo_ext.analysis import capture_advice, kept_operations, speed
+from dynamo_ext.analysis import capture_advice, kept_operations, placement, speed
 from dynamo_ext.analysis.advice_step import MAX_LISTED, NEGLIGIBLE_WEIGHT, Advice, clause, how_often
-from dynamo_ext.analysis.placement import (
-    EAGER,
-    coverage,
-    eager_seconds,
-    operator_times,
-    race_outcome,
-)
+from dynamo_ext.analysis.placement import EAGER, coverage, operator_times
 from dynamo_ext.analysis.remembered import remembered
 from dynamo_ext.analysis.source_hints import OPTIMIZER, optimizer
-from dynamo_ext.analysis.speed import SHORT_CELL, CellGain, cell_gain, plain_loops
+from dynamo_ext.analysis.speed import SHORT_CELL, cell_gain, plain_loops
 from dynamo_ext.formatting import count, listing, percent, seconds
 from dynamo_ext.records.capture import LoopTurns
 from dynamo_ext.records.comparison import BUSY_CORES
@@ -61,15 +55,14 @@ def advise(report: Report) -> tuple[Advice, ...]:
         *capture_advice.libraries(report),
         *capture_advice.breaks(report),
         *capture_advice.recompiles(report),
+        *_too_small(report),
     ]
-    gained = cell_gain(report)
-    found += _too_small(report, gained)
     if loops := plain_loops(report) or (report.compile_seconds and speed.loops_left_plain(report)):
         # What is in the way of captured turns costs nothing while they run in Python.
         found = [replace(each, weight=min(each.weight, _IDLE)) for each in found]
         found.append(_plain_loop(loops))
     elif all(advice.weight < NEGLIGIBLE_WEIGHT for advice in found):
-        found += _nothing_wrong(report, gained)
+        found += _nothing_wrong(report)
     least = max(COSTLY, report.seconds / 10)
     most = max((advice.seconds for advice in found), default=0.0)
 
@@ -146,7 +139,7 @@ def _unsupported(report: Report) -> Iterator[Advice]:
     short = sum(p.operations for g in report.graphs for p in g.partitions if p.short)
     split = [len(g.partitions) for g in report.graphs if len(g.partitions) > 1]
     lead = f"{len(split):,} graphs run" if len(split) > 1 else "the graph runs"
-    times = eager_seconds(report)
+    times = placement.eager_seconds(report)
     whole = sum(each.seconds for each in operator_times(report))
     for (named, message), group in groups.items():
         kept = sum(f.count for f in group)
@@ -182,7 +175,7 @@ def _unsupported(report: Report) -> Iterator[Advice]:
 
 def _left_as_it_is(report: Report) -> Iterator[Advice]:
     """Graphs that were not raced, and products that stay in float32."""
-    if race_outcome(report) == "unraced":
+    if placement.race_outcome(report) == "unraced":
         named = "%%dynamo --opt candidates=openvino+onnxrt"
         if report.cell is None:
             named = 'dynamo_ext.optimize("auto", options={"candidates": "openvino+onnxrt"})'
@@ -197,9 +190,9 @@ def _left_as_it_is(report: Report) -> Iterator[Advice]:
         yield Advice("kept", problem, "Nothing needs to be done.", evidence, 0.05)
 
 
-def _too_small(report: Report, gained: CellGain | str) -> Iterator[Advice]:
+def _too_small(report: Report) -> Iterator[Advice]:
     """What cannot pay: a run takes so little that its compiling is hundreds of runs."""
-    took = speed.spent(report)
+    took, gained = speed.spent(report), cell_gain(report)
     pays = not isinstance(gained, str) and gained.verdict == "faster"
     if pays or not report.graphs or took < _MUCH or not 0 < report.run_seconds <= SHORT_CELL:
         return
@@ -222,8 +215,8 @@ def _plain_loop(loops: Sequence[LoopTurns]) -> Advice:
     return Advice("plain-loop", problem, step, "some turns ran each way", NEGLIGIBLE_WEIGHT)
 
 
-def _nothing_wrong(report: Report, gained: CellGain | str) -> Iterator[Advice]:
-    covered = coverage(report)
+def _nothing_wrong(report: Report) -> Iterator[Advice]:
+    covered, gained = coverage(report), cell_gain(report)
     if not covered.graphs or report.interrupted:
         return
     decided = report.profile_busy_cores < BUSY_CORES

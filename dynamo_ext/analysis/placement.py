@@ -118,7 +118,9 @@ def lowered_operations(report: Report) -> int | None:
 
 def partition_engine(report: Report, graph: Graph, part: Partition) -> str:
     """Name the engine that ran a partition: ``eager`` if its own engine fell back."""
-    return EAGER if _is_eager(report, graph) else _engine_of_part(report, graph, part)
+    subject = f"{graph.id}:{part.name}"
+    fell = any(f.subject == subject and _took_all(f, graph) for f in report.fallbacks)
+    return EAGER if fell or _is_eager(report, graph) else part.engine
 
 
 @dataclass(frozen=True)
@@ -169,19 +171,13 @@ def _from_partitions(report: Report, graph: Graph) -> Placement:
     shares: dict[str, int] = {}
     engines: dict[str, dict[str, None]] = {}
     for part in graph.partitions:
-        engine = _engine_of_part(report, graph, part)
+        engine = partition_engine(report, graph, part)
         shares[engine] = shares.get(engine, 0) + part.operations
         for name in part.captured if part.role in FORWARD else ():
             engines.setdefault(name, {})[engine] = None
     ordered = dict(sorted(shares.items(), key=lambda item: -item[1]))
     captured = {name: " + ".join(sorted(of, key=EAGER.__eq__)) for name, of in engines.items()}
     return Placement(ordered, captured)
-
-
-def _engine_of_part(report: Report, graph: Graph, part: Partition) -> str:
-    subject = f"{graph.id}:{part.name}"
-    fell = any(f.subject == subject and _took_all(f, graph) for f in report.fallbacks)
-    return EAGER if fell else part.engine
 
 
 def _size(graph: Graph) -> int:

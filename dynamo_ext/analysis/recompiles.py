@@ -8,19 +8,6 @@ from dynamo_ext.analysis.guards import actual, expected
 from dynamo_ext.analysis.source_hints import OPTIMIZER
 from dynamo_ext.records.capture import BETWEEN_GRAPHS, Recompile, RecompileKind
 
-_DTYPES = {
-    "Float": "float32",
-    "Double": "float64",
-    "Half": "float16",
-    "BFloat16": "bfloat16",
-    "Long": "int64",
-    "Int": "int32",
-    "Short": "int16",
-    "Char": "int8",
-    "Byte": "uint8",
-    "Bool": "bool",
-}
-
 _NOTHING = "Nothing needs to be done"
 """How a step begins where nothing could be gained."""
 
@@ -83,9 +70,9 @@ def _group(kind: str, variable: str, dim: int | None, group: Sequence[Recompile]
         kind = "optimizer"
     if kind == "type" and all("." in each.expected for each in own):
         kind = "class"
-    seen = [v for each in own for v in (expected(each), actual(each)) if v]
     # Of an object the report knows no more than that it is another one.
-    values = [] if kind in {"object", "code"} else [_DTYPES.get(v, v) for v in seen]
+    told = [] if kind in {"object", "code"} else own
+    values = [v for each in told for v in (expected(each), actual(each)) if v]
     many = len(own) > 1
     what, step = _words(kind, name, given, dim, many=many)
     if kind == "type" and set(values) <= {"int", "float"}:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dynamo_ext.analysis.placement import EAGER
+from dynamo_ext.analysis.remembered import remembered
 from dynamo_ext.formatting import count
 from dynamo_ext.records.capture import LoopTurns
 from dynamo_ext.records.comparison import BUSY_CORES, Verdict, verdict_of
@@ -90,6 +91,7 @@ def gain(graph: Graph) -> Gain | None:
     return Gain(winner.speedup, winner.low, winner.high, winner.seconds, eager, 0)
 
 
+@remembered
 def cell_gain(report: Report) -> CellGain | str:
     """The gain of the whole cell, or why it is not known.
 

@@ -1,7 +1,6 @@
 """What is kept on disk: races, engines that ended a process, answers, programs and graphs."""
 
 import collections
-from collections.abc import Sequence
 from pathlib import Path
 
 from dynamo_ext.auto.backend import BACKEND
@@ -44,30 +43,26 @@ def _shown(store: Store) -> str:
     lines = [_summary(store.all(), store.path), *_ended(crash_records.all_of())]
     if answers := len(support_cache.AnswerTable().rows()):
         lines.append(f"{count(answers, 'answer')} of engines on whether they take an operation.")
-    if files := EngineStore().files():
-        lines.append(f"{count(len(files), 'program')} of engines, {_size(files)}.")
-    if files := normalisation.store().files():
-        lines.append(f"{count(len(files), 'graph')} as AOTAutograd makes them, {_size(files)}.")
+    programs, graphs = EngineStore().files(), normalisation.store().files()
+    kept = (programs, "program", "of engines"), (graphs, "graph", "as AOTAutograd makes them")
+    for files, noun, what in kept:
+        if files:
+            taken = size(sum(each for _, each, _ in files))
+            lines.append(f"{count(len(files), noun)} {what}, {taken}.")
     return "\n".join(lines)
 
 
-def _size(files: Sequence[tuple[float, int, Path]]) -> str:
-    return size(sum(taken for _, taken, _ in files))
-
-
 def _cleared(store: Store) -> str:
-    said = f"{count(store.clear(), 'race')} forgotten."
-    if answers := support_cache.clear():
-        said += f" {count(answers, 'answer')} of engines forgotten."
-    if programs := EngineStore().clear():
-        said += f" {count(programs, 'program')} of engines removed."
-    if graphs := normalisation.store().clear():
-        said += f" {count(graphs, 'graph')} of AOTAutograd's removed."
-    if loops := Outcomes().clear():
-        said += f" {count(loops, 'loop')} may be tried again."
-    if ended := crash_records.clear():
-        said += f" {count(ended, 'engine')} that ended a process may be tried again."
-    return said
+    cleared = (
+        (support_cache.clear(), "answer", "of engines forgotten"),
+        (EngineStore().clear(), "program", "of engines removed"),
+        (normalisation.store().clear(), "graph", "of AOTAutograd's removed"),
+        (Outcomes().clear(), "loop", "may be tried again"),
+        (crash_records.clear(), "engine", "that ended a process may be tried again"),
+    )
+    said = [f"{count(store.clear(), 'race')} forgotten."]
+    said += [f"{count(number, noun)} {what}." for number, noun, what in cleared if number]
+    return " ".join(said)
 
 
 def _export(store: Store, path: Path) -> int:

@@ -44,7 +44,6 @@ def cell_arguments(parsed: argparse.Namespace) -> argparse.Namespace:
         raise OptionError(msg, "Leave one of them out.")
     refuse_without_bound(parsed)
     own = {name: getattr(parsed, name) for name in ("precision", "accuracy")}
-    parsed.mode = parsed.mode or "optimize"
     parsed.dynamic = True if parsed.dynamic else False if parsed.static else None
     parsed.options = dict(parsed.opt or ()) | {name: text for name, text in own.items() if text}
     parsed.first_run = seconds("%%dynamo", parsed.first_run) if parsed.first_run else None

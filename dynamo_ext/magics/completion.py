@@ -4,12 +4,7 @@ import itertools
 import re
 from typing import Any
 
-from IPython.core.completer import (
-    CompletionContext,
-    SimpleCompletion,
-    SimpleMatcherResult,
-    context_matcher,
-)
+from IPython.core import completer
 from IPython.core.getipython import get_ipython
 
 from dynamo_ext.magics.argument_errors import options_of
@@ -17,15 +12,12 @@ from dynamo_ext.magics.arguments import COMMANDS, COMPARE, MODES
 
 _BACKENDS = ("-b", "--backend", "--backends")
 _AFTER_FLAGS = {"--precision": ("bf16", "fp16", "int8"), "--capture": ("all",)}
-_AFTER_COMMANDS = {
-    "cache": ("show", "clear", "export", "import"),
-    "report": ("--markdown",),
-}
+_AFTER_COMMANDS = {"cache": ("show", "clear", "export", "import"), "report": ("--markdown",)}
 _LINE = re.compile(r"^\s*(?P<magic>%{1,2}dynamo)\s(?P<rest>.*)$")
 
 
-@context_matcher()  # type: ignore[untyped-decorator,unused-ignore]
-def dynamo_matcher(context: CompletionContext) -> SimpleMatcherResult:
+@completer.context_matcher()  # type: ignore[untyped-decorator,unused-ignore]
+def dynamo_matcher(context: completer.CompletionContext) -> completer.SimpleMatcherResult:
     """What may follow on the line (IPython's matcher API v2)."""
     line = context.full_text.split("\n")[context.cursor_line][: context.cursor_position]
     found = _LINE.match(line)
@@ -37,7 +29,7 @@ def dynamo_matcher(context: CompletionContext) -> SimpleMatcherResult:
     choices = _choices(found["magic"], said, token)
     # IPython replaces its own token, which may be shorter than ours (`--backend=on` → `on`).
     skip = max(len(token) - len(context.token), 0)
-    completions = [SimpleCompletion(text=c[skip:], type=kind) for c, kind in choices]
+    completions = [completer.SimpleCompletion(text=c[skip:], type=kind) for c, kind in choices]
     return {"completions": completions, "suppress": bool(completions)}
 
 

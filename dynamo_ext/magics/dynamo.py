@@ -69,8 +69,8 @@ class DynamoMagics(Magics):
             self._workbench.close()
 
     @magic_arguments("%dynamo")
-    @argument("mode", nargs="?", choices=MODES, help="optimize (default): compile what is new, "
-              "reuse the rest; run: reuse only, never compile")  # fmt: skip
+    @argument("mode", nargs="?", choices=MODES, default="optimize", help="optimize (default): "
+              "compile what is new, reuse the rest; run: reuse only, never compile")  # fmt: skip
     @argument("-b", "--backend", type=given, help="a backend's name (%%dynamo backends "
               "lists them) or a Python expression: a dynamo_ext.Backend, or a function "
               "(GraphModule, example_inputs) -> callable")  # fmt: skip
@@ -207,8 +207,8 @@ class DynamoMagics(Magics):
             from dynamo_ext.magics.machine_command import machine_command
 
             machine_command()
-        else:
-            getattr(self.workbench, f"{name}_command")(*rest)
+        elif said := getattr(self.workbench, f"{name}_command")(*rest):
+            print(said)  # noqa: T201 - a magic's answer goes to stdout
 
 
 def _help(text: str) -> str:

@@ -34,9 +34,13 @@ def choose(
 
     try:
         return registry.compiler(text, options, strict=strict)
-    except UnknownBackendError:
+    except UnknownBackendError as error:
         explain_several(text)
-        if not _is_users_expression(text, namespace):
+        try:
+            compile(text, "<backend>", "eval")
+        except SyntaxError:
+            raise error from None
+        if text.isidentifier() and text not in namespace:
             raise
     value = _same_function(text, evaluate(text, namespace))
     return registry.compiler(value, options, strict=strict)
@@ -58,16 +62,6 @@ def _same_function(text: str, value: Any) -> Any:
 
 
 _made_before: weakref.WeakValueDictionary[str, types.FunctionType] = weakref.WeakValueDictionary()
-
-
-def _is_users_expression(text: str, namespace: dict[str, Any]) -> bool:
-    if text.isidentifier():
-        return text in namespace
-    try:
-        compile(text, "<backend>", "eval")
-    except SyntaxError:
-        return False
-    return True
 
 
 def evaluate(text: str, namespace: dict[str, Any], flag: str = "-b") -> Any:

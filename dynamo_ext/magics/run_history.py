@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from IPython.core.error import UsageError
 
@@ -13,26 +12,19 @@ MOST = 50
 """Records kept: those of large models are a few megabytes each."""
 
 
-@dataclass(frozen=True)
-class _Past:
-    number: int
-    cell_id: str | None
-    report: Report
-
-
 class PastRuns:
     """What the last ``MOST`` cells recorded, oldest first."""
 
     def __init__(self) -> None:
-        self._runs: deque[_Past] = deque(maxlen=MOST)
+        self._runs: deque[tuple[int, str | None, Report]] = deque(maxlen=MOST)
 
     def keep(self, number: int, cell_id: str | None, report: Report) -> None:
         """Add a run: its number as in ``In[7]``, and the front end's id of the cell, if any."""
-        self._runs.append(_Past(number, cell_id, report))
+        self._runs.append((number, cell_id, report))
 
     def reports(self) -> tuple[Report, ...]:
         """Every record kept."""
-        return tuple(past.report for past in self._runs)
+        return tuple(report for _, _, report in self._runs)
 
     def pair(self, words: Sequence[str]) -> tuple[Report, Report]:
         """The two runs to compare: of two cells' numbers, else the last and the one before it.
@@ -44,15 +36,15 @@ class PastRuns:
         if len(self._runs) < 2:  # noqa: PLR2004 - a pair
             msg = "There is nothing to compare yet: run two %%dynamo cells, or one of them twice."
             raise UsageError(msg)
-        *others, last = self._runs
-        same = [p for p in others if p.cell_id is not None and p.cell_id == last.cell_id]
-        return (same or others)[-1].report, last.report
+        *others, (_, cell_id, last) = self._runs
+        same = [report for _, of, report in others if of is not None and of == cell_id]
+        return (same or [report for _, _, report in others])[-1], last
 
     def _numbered(self, words: Sequence[str]) -> tuple[Report, Report]:
         bare = [word.removeprefix("In[").removesuffix("]") for word in words]
         if len(bare) != 2 or not all(word.isdecimal() for word in bare):  # noqa: PLR2004
             refuse("diff")
-        found = {past.number: past.report for past in self._runs}
+        found = {number: report for number, _, report in self._runs}
         for word in bare:
             if int(word) not in found:
                 known = ", ".join(f"In[{number}]" for number in found) or "none yet"

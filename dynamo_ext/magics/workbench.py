@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import dataclasses
+import functools
 import math
 import os
 import sys
@@ -28,12 +29,7 @@ from dynamo_ext.capture.listen import tracer as tracing
 from dynamo_ext.capture.listen.graph_recorder import recorded
 from dynamo_ext.capture.listen.run_log import RunLog
 from dynamo_ext.capture.listen.tracer import Tracer
-from dynamo_ext.errors import (
-    CellError,
-    DynamoExtError,
-    LastingEffectError,
-    UnknownBackendError,
-)
+from dynamo_ext.errors import CellError, DynamoExtError, LastingEffectError, UnknownBackendError
 from dynamo_ext.magics.argument_errors import refuse
 from dynamo_ext.magics.arguments import check_output_name, seconds
 from dynamo_ext.magics.cell_errors import show_as, show_error, show_syntax_error
@@ -51,8 +47,10 @@ from dynamo_ext.timing.first_run import ENVIRONMENT, FirstRun, usual_seconds
 from dynamo_ext.torch_private import version
 from dynamo_ext.widgets.backends import render_backends
 from dynamo_ext.widgets.progress import LOADING_PATIENCE, Waiting
+from dynamo_ext.widgets.report.static import ReportPart
 from dynamo_ext.widgets.report.summary import refusal
 from dynamo_ext.widgets.report.view import display_report
+from dynamo_ext.widgets.runs import history, side_by_side
 
 
 class Workbench:
@@ -214,14 +212,8 @@ class Workbench:
             return None
         from dynamo_ext.magics.accuracy_check import check_before
 
-        return check_before(
-            state,
-            self._shell.user_ns,
-            self._names,
-            tracer,
-            arguments,
-            lambda compiler: self._optimizing(compiler, arguments),
-        )
+        traced = functools.partial(self._optimizing, arguments=arguments)
+        return check_before(state, self._shell.user_ns, self._names, tracer, arguments, traced)
 
     def compare_cell(
         self, line: str, body: str, arguments: argparse.Namespace, waiting: Waiting
@@ -258,7 +250,7 @@ class Workbench:
         if not quiet:
             from dynamo_ext.widgets.comparison.view import display_comparison
 
-            display_comparison(result.record, use=self.use)
+            display_comparison(result.record, use=self.use_command)
         if result.record.interrupted:
             # One line stops "Run All", and shows none of our frames.
             interrupt = KeyboardInterrupt("the comparison is partial")
@@ -282,47 +274,37 @@ class Workbench:
 
     def part_command(self, name: str) -> None:
         """``%dynamo graphs|guards|breaks|fallbacks``: one part of the last report."""
-        from dynamo_ext.widgets.report.static import ReportPart
-
         display(ReportPart(session.last_report(), name))
 
     def history_command(self) -> None:
         """``%dynamo history``."""
-        from dynamo_ext.widgets.runs import history
-
         display(history(self._past.reports()))
 
     def diff_command(self, *words: str) -> None:
         """``%dynamo diff [BEFORE AFTER]``."""
-        from dynamo_ext.widgets.runs import side_by_side
-
         display(side_by_side(*self._past.pair(words)))
 
-    def reset_command(self) -> None:
+    def reset_command(self) -> str:
         """``%dynamo reset``."""
         self._forget_compiled()
         self._names.forget()
         self._past.clear()
         backend = self.default or torchs_default()
         name = getattr(backend, "__name__", backend)
-        print(f"Everything compiled is forgotten; the default backend is {name}.")  # noqa: T201
+        return f"Everything compiled is forgotten; the default backend is {name}."
 
-    def off_command(self) -> None:
+    def off_command(self) -> str:
         """``%dynamo off``."""
         self._is_off = True
-        print("%%dynamo cells are plain cells until %dynamo on.")  # noqa: T201
+        return "%%dynamo cells are plain cells until %dynamo on."
 
-    def on_command(self) -> None:
+    def on_command(self) -> str:
         """``%dynamo on``."""
         self._is_off = False
-        print("%%dynamo cells are captured.")  # noqa: T201
+        return "%%dynamo cells are captured."
 
-    def use_command(self, backend: str) -> None:
-        """``%dynamo use BACKEND``."""
-        print(self.use(backend))  # noqa: T201 - a magic's answer goes to stdout
-
-    def use(self, backend: str) -> str:
-        """Make a backend the default for later cells; what to tell the user."""
+    def use_command(self, backend: str) -> str:
+        """``%dynamo use BACKEND``: the default for later cells; what to tell the user."""
         compiler = choose(backend, self._shell.user_ns, {}, strict=False)
         self.default = backend
         said = [f"%%dynamo cells now use {getattr(compiler, 'name', backend)}."]

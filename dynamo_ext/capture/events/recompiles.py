@@ -100,7 +100,8 @@ def _facts(
         asked = grad["expected"] == "1"
         return source, kind, {"expected": str(asked), "actual": str(not asked)}
     if both := _EXPECTED.search(text):
-        return source, kind, {"expected": both["expected"], "actual": both["actual"].rstrip(".")}
+        values = {end: _dtype(value.rstrip(".")) for end, value in both.groupdict().items()}
+        return source, kind, values
     for pattern, form, read, more in _FORMS:
         if found := re.search(pattern, text):
             source = found["source"]
@@ -155,6 +156,12 @@ def _shown(value: Any) -> str:
     if isinstance(value, (torch.dtype, torch.device)):
         return str(value)
     return type(value).__name__
+
+
+def _dtype(said: str) -> str:
+    """``float32`` for ``Float``, as guards call it; any other text as it is."""
+    kind = getattr(torch, f"{said}Tensor", None)
+    return said if kind is None else str(kind.dtype).removeprefix("torch.")
 
 
 def _type_name(value: Any) -> str:

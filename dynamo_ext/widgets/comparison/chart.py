@@ -139,6 +139,10 @@ class Chart:
 
     def _draw(self, axes: Axes, text: str, quiet: str) -> None:
         axes.set_xlabel(_HEADS[self.kind], color=quiet, fontsize=9, parse_math=False)
+        axes.tick_params(color=quiet, labelcolor=quiet, labelsize=9)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.spines[["left", "bottom"]].set_color(quiet)
+        axes.patch.set_visible(False)
         if self.kind == "Error":
             pareto.draw(axes, self.rows, text, quiet)
             return
@@ -254,9 +258,6 @@ def _dress(axes: Axes, names: list[str], text: str, quiet: str) -> None:
     axes.set_yticks(range(len(names)), names, parse_math=False)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0, labelcolor=text, labelsize=10)
-    axes.tick_params(axis="x", color=quiet, labelcolor=quiet, labelsize=9)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.spines["bottom"].set_color(quiet)
-    axes.patch.set_visible(False)
+    axes.spines["left"].set_visible(False)
     axes.grid(axis="x", color=quiet, alpha=0.18, linewidth=0.8)
     axes.set_axisbelow(True)

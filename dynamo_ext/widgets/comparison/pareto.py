@@ -64,10 +64,6 @@ def draw(axes: Axes, rows: Sequence[CandidateResult], text: str, quiet: str) -> 
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter("{x:g}×")
     axes.set_ylabel("Speedup", color=quiet, fontsize=9)
-    axes.tick_params(color=quiet, labelcolor=quiet, labelsize=9)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(quiet)
-    axes.patch.set_visible(False)
 
 
 def _place(candidate: CandidateResult) -> tuple[float, float]:

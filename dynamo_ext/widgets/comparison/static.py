@@ -23,7 +23,7 @@ def text(record: Comparison) -> str:
     parts = [
         plain_text.heading(_title(record)),
         plain_text.paragraph(headline(record)),
-        comparison_table.text(record),
+        comparison_table.text(record, rows),
         plain_text.paragraph(limit(record)),
         plain_text.section(comparison_accuracy.TITLE, comparison_accuracy.text(rows)),
         plain_text.section(comparison_graphs.TITLE, comparison_graphs.text(record)),

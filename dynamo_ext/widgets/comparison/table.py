@@ -5,15 +5,7 @@ from collections.abc import Callable, Sequence
 from dynamo_ext.formatting import clip, printable, remedy, sentence
 from dynamo_ext.records.comparison import CandidateResult, Comparison
 from dynamo_ext.widgets import plain_text
-from dynamo_ext.widgets.comparison.columns import (
-    BY_TITLE,
-    GROUPS,
-    IN_TERMINAL,
-    LEAD,
-    Column,
-    ordered,
-    shown,
-)
+from dynamo_ext.widgets.comparison.columns import BY_TITLE, GROUPS, IN_TERMINAL, LEAD, Column, shown
 from dynamo_ext.widgets.comparison.summary import grade, verdict
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import EMPTY, LEFT, RIGHT, Markup, element, prose, quiet_words
@@ -43,9 +35,8 @@ def html(  # noqa: PLR0913 - how a table is shown, by keyword
     return markup.region(grid, f"Candidates, {group}: scrolls sideways")
 
 
-def text(record: Comparison) -> str:
+def text(record: Comparison, rows: Sequence[CandidateResult]) -> str:
     """Render the table for a terminal, and under it why rows are not compared."""
-    rows = ordered(record)
     columns = shown(IN_TERMINAL, record, rows)
     cells = [[column.cell(record, each, brief=True) for column in columns] for each in rows]
     titles = [column.short or column.title for column in columns]

@@ -47,9 +47,7 @@ class Layout:
 
 
 def arrange(nodes: Sequence[str], inputs: Mapping[str, Sequence[str]]) -> Layout:
-    """Place ``nodes``, which come in the order they run, under those that ``inputs`` names."""
-    if not nodes:
-        return Layout({}, (), 0, 0)
+    """Place ``nodes``, one or more in the order they run, under those that ``inputs`` names."""
     depth = _depths(nodes, inputs)
     points = {name: _Point(depth[name], box=True) for name in nodes}
     rows: list[list[_Point]] = [[] for _ in range(max(depth.values()) + 1)]

@@ -10,15 +10,7 @@ from dynamo_ext.records.capture import GraphBreak
 from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import (
-    EMPTY,
-    Markup,
-    code,
-    element,
-    prose,
-    quiet_words,
-    unbroken,
-)
+from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, prose
 
 TITLE = "Graph breaks"
 NOTHING = "No graph break: each function was captured to its end."
@@ -39,7 +31,7 @@ def html(report: Report, most: int | None = markup.MOST) -> Markup:
 def _table(graph_breaks: Sequence[GraphBreak], most: int | None, *, helps: bool) -> Markup:
     rows = [
         [
-            unbroken(f"{MARK} {place(origin(each))}".rstrip()),
+            markup.unbroken(f"{MARK} {place(origin(each))}".rstrip()),
             f"{each.count:,}",
             _why(each),
             *([prose(sentence(cause_of(each).step))] if helps else []),
@@ -114,7 +106,7 @@ def _why(graph_break: GraphBreak) -> Markup:
         for at in callers(graph_break)
     )
     if called:
-        parts += [markup.BREAK, quiet_words("Called from ", called)]
+        parts += [markup.BREAK, markup.quiet_words("Called from ", called)]
     return markup.join([*parts, _torchs_words(graph_break)])
 
 

@@ -10,15 +10,7 @@ from dynamo_ext.records.capture import Recompile
 from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.html import markup
-from dynamo_ext.widgets.html.markup import (
-    EMPTY,
-    Markup,
-    code,
-    element,
-    prose,
-    quiet_words,
-    unbroken,
-)
+from dynamo_ext.widgets.html.markup import EMPTY, Markup, code, element, prose
 
 TITLE = "Guards"
 FAILED = "Guards that failed"
@@ -130,7 +122,7 @@ def _number(report: Report) -> str:
 def _failures(failed: Sequence[Recompile], report: Report) -> Markup:
     rows = [
         [
-            markup.join([element("b", each.variable or "—"), markup.BREAK, quiet_words(of)]),
+            markup.join([element("b", each.variable or "—"), markup.BREAK, markup.quiet_words(of)]),
             f"{each.count:,}",
             prose(f"{_came(each)}; {_then(report, each)}."),
             prose(_step(report, each)),
@@ -177,7 +169,7 @@ def _table(label: str, groups: Sequence[tuple[str, Sequence[Alike]]], most: int 
             code(clip(guard.source, 120)),
             element("span", guard.kind, title="\n".join(guard.code)),
             clip(", ".join(each.frames), 40),
-            unbroken(place(guard.line)),
+            markup.unbroken(place(guard.line)),
         ]
         rows.append([element("b", name), *row] if named else row)
     headers = ["Condition", "Guards", "Expression", "Kind", "Frame", "Line"]

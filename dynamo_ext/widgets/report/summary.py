@@ -40,11 +40,7 @@ def covered_words(covered: Coverage, kind: str = "") -> str:
 
 def status(report: Report) -> tuple[str, str]:
     """Judge the run: ``good``, ``part`` or ``bad``, and the sign and word for it."""
-    return _status(report, cell_gain(report))
-
-
-def _status(report: Report, gained: CellGain | str) -> tuple[str, str]:
-    covered, raced = coverage(report), race_outcome(report)
+    covered, raced, gained = coverage(report), race_outcome(report), cell_gain(report)
     eager_frames = any(frame.outcome in {"eager", "failed"} for frame in report.frames)
     slower = isinstance(gained, CellGain) and gained.verdict == "slower"
     stages = {fallback.stage for fallback in report.fallbacks}
@@ -70,23 +66,21 @@ def _status(report: Report, gained: CellGain | str) -> tuple[str, str]:
     return next(met, ("good", "✓ compiled"))
 
 
-def lines(
-    report: Report, gained: CellGain | str, advice: Sequence[Advice]
-) -> tuple[tuple[str, str], ...]:
+def lines(report: Report) -> tuple[tuple[str, str], ...]:
     """What the cell gained, what that cost, and the one step to take, by what ``advise`` found."""
-    gain = speed.sentence(report, gained)
+    gain = speed.sentence(report)
     if _ended_early(report):
         # What happened is why nothing is known.
         gain = f"not measured. {_what_happened(report)}"
-    steps, _ = _sorted(advice)
-    said = {"Gain": gain, "Cost": speed.cost(report, gained)}
+    steps, _ = _steps(report)
+    said = {"Gain": gain, "Cost": speed.cost(report)}
     ours = tuple((name, f"{words[0].upper()}{words[1:]}") for name, words in said.items())
     return *ours, ("Next", _step(steps[0]) if steps else "Nothing.")
 
 
 def _ended_early(report: Report) -> bool:
     """Whether it was interrupted, or nothing of it ran as it was to."""
-    return report.interrupted or _status(report, "")[0] == "bad"
+    return report.interrupted or status(report)[0] == "bad"
 
 
 def details(report: Report) -> str:
@@ -99,35 +93,31 @@ def details(report: Report) -> str:
 
 def html(report: Report) -> Markup:
     """Render the verdict, the three lines and a table of counts; all else folds."""
-    gained = cell_gain(report)
-    grade, word = _status(report, gained)
+    grade, word = status(report)
     names, numbers = zip(*counts(report), strict=True)
     table = markup.table("Counts", names, [numbers], class_="dx-counts")
-    found = advise(report)
     tag = element("strong", word, class_=f"dx-status dx-{grade}")
     three = [
         element("p", element("strong", name), " ", prose(said), class_="dx-line")
-        for name, said in lines(report, gained, found)
+        for name, said in lines(report)
     ]
     lead = element("p", tag, class_="dx-headline")
-    return element("div", lead, *three, table, _folded(report, found))
+    return element("div", lead, *three, table, _folded(report))
 
 
 def text(report: Report) -> str:
     """Render the same for a terminal."""
     names, numbers = zip(*counts(report), strict=True)
     table = plain_text.table(names, [numbers])
-    found, gained = advise(report), cell_gain(report)
-    said = lines(report, gained, found)
-    three = "\n".join(plain_text.paragraph(words, "      ", f"{name}  ") for name, words in said)
-    rest = [plain_text.paragraph(details(report)), _steps_text(found)]
-    return "\n\n".join(filter(None, [_status(report, gained)[1], three, *rest, table]))
+    three = [plain_text.paragraph(words, "      ", f"{name}  ") for name, words in lines(report)]
+    rest = [plain_text.paragraph(details(report)), _steps_text(report)]
+    return "\n\n".join(filter(None, [status(report)[1], "\n".join(three), *rest, table]))
 
 
-def _folded(report: Report, advice: Sequence[Advice]) -> Markup:
+def _folded(report: Report) -> Markup:
     """What happened, the evidence of the first step, and the other steps."""
     made = [element("p", prose(said))] if (said := details(report)) else []
-    steps, idle = _sorted(advice)
+    steps, idle = _steps(report)
     if steps:
         made.append(element("p", quiet_words(_evidence(steps[0]))))
     about = "Details"
@@ -147,16 +137,17 @@ def _listed(advice: Sequence[Advice]) -> Markup:
     return element("ul", *items)
 
 
-def _sorted(advice: Sequence[Advice]) -> tuple[list[Advice], list[Advice]]:
+def _steps(report: Report) -> tuple[list[Advice], list[Advice]]:
     """What there is to do, the most useful first and each step once, and what needs no change."""
+    advice = advise(report)
     steps = [each for each in advice if each.weight >= NEGLIGIBLE_WEIGHT]
     first = {each.step: each for each in reversed(steps)}
     steps = [each if first[each.step] is each else replace(each, step="") for each in steps]
     return steps, [each for each in advice if each.weight < NEGLIGIBLE_WEIGHT]
 
 
-def _steps_text(advice: Sequence[Advice]) -> str:
-    steps, idle = _sorted(advice)
+def _steps_text(report: Report) -> str:
+    steps, idle = _steps(report)
     made = [plain_text.paragraph(_evidence(each), "  ", "  ") for each in steps[:1]]
     made += [
         plain_text.paragraph(f"{_step(each)} {_evidence(each)}", "    ", "  - ")

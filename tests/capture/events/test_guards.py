@@ -137,7 +137,7 @@ X = torch.ones(3)
     [
         (lambda x: x + 1, (X,), (torch.ones(5),), "x", "3", "5"),
         (lambda x: x + 1, (X,), (torch.ones(2, 2),), "x", "1", "2"),
-        (lambda x: x + 1, (X,), (X.double(),), "x", "Float", "Double"),
+        (lambda x: x + 1, (X,), (X.double(),), "x", "float32", "float64"),
         (lambda x, n: x + n, (X, 1), (X, 2), "n", "1", "2"),
         (lambda x, n: x + n, (X, 1), (X, 2.5), "n", "1", "2.5"),
         (lambda x, b: x + 1 if b else x, (X, True), (X, False), "b", "True", "False"),

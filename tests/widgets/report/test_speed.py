@@ -6,7 +6,6 @@ import dataclasses
 
 import pytest
 
-from dynamo_ext.analysis.speed import cell_gain
 from dynamo_ext.records.common import CodeBlock
 from dynamo_ext.records.report import Report
 from dynamo_ext.widgets.report import graphs, speed, summary
@@ -57,13 +56,12 @@ CELL = CodeBlock("Cell In[1]", "f.py", 1, "f(x)")
 )
 def test_gain_and_cost(pairs: tuple[tuple[float, float], ...], gained: str, cost: str) -> None:
     made = dataclasses.replace(report(graph(pairs), seconds=10.0), cell=CELL)
-    found = cell_gain(made)
-    assert (speed.sentence(made, found), speed.cost(made, found)) == (gained, cost)
+    assert (speed.sentence(made), speed.cost(made)) == (gained, cost)
     assert ("slower than plain" in summary.text(made)) is gained.startswith("slower")
 
 
 def test_calls_of_a_function_are_not_timed_in_pairs() -> None:
-    assert speed.sentence(report(graph()), cell_gain(report(graph()))) == (
+    assert speed.sentence(report(graph())) == (
         "not measured: calls of a function are not timed in eager, too, as those of a cell are. "
         "dynamo_ext.compare() measures it."
     )
@@ -85,11 +83,11 @@ def test_a_loop_whose_turns_are_faster_in_python_gains_nothing_and_lacks_nothing
 def test_what_was_spent_before_counts() -> None:
     ran = dataclasses.replace(graph(TWICE), run_seconds=1.0)
     made = report(ran, seconds=1.0, compile_seconds=0.0, spent_before=4.0)
-    assert speed.cost(made, cell_gain(made)) == (
+    assert speed.cost(made) == (
         "nothing was compiled in this run; 4.00 s before; it pays after 4 runs."
     )
     made = dataclasses.replace(made, spent_before=0.0)
-    assert speed.cost(made, cell_gain(made)) == "nothing was compiled."
+    assert speed.cost(made) == "nothing was compiled."
 
 
 def test_a_column_where_any_graph_has_a_gain() -> None:

@@ -83,7 +83,7 @@ def test_an_error_before_the_first_graph_is_its_own_reason(reports):
         "0", "f", "x.py", 1, "failed", reason="RuntimeError when making fake tensor call"
     )
     report = dataclasses.replace(reports["nothing"], frames=(failed,), error="RuntimeError: 3x4")
-    (_, gained), *_ = summary.lines(report, "", ())
+    (_, gained), *_ = summary.lines(report)
     assert gained == "Not measured. The code raised RuntimeError: 3x4. Nothing was captured."
 
 
