@@ -197,7 +197,9 @@ def _rounds_needed(contenders: Sequence[TimedCallable], plan: Plan, number: int)
     # Looking at every round would cost more than it saves.
     if plan.rounds is not None or number < plan.fewest or number % 5:
         return 0
-    base, others = contenders[0].samples, (c.samples for c in contenders[1:] if c.error is None)
-    widths = (statistics.half_width(base[: len(each)], each) for each in others)
+    # The width alone, never the verdict: stopping when a difference looks real would find
+    # differences where there are none.
+    found = (c.speedup_over(contenders[0]) for c in contenders if c.error is None)
+    widths = (speedup.half_width for speedup in found if speedup)
     # An interval narrows with the root of the number of rounds.
     return min(max(number * (max(widths, default=0.0) / plan.tight) ** 2, 1), MOST_ROUNDS)
