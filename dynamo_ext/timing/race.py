@@ -163,9 +163,11 @@ def _share_calls(contenders: Sequence[TimedCallable]) -> None:
     alive = [c for c in contenders if c.error is None]
     if not alive or any(c.before is not None for c in alive):
         return
-    wanted = max(clock.calls_for(c.warm) for c in alive)
+    shortest = max(min(c.warm for c in alive), 1e-9)
+    wanted = min(round(clock.MIN_SAMPLE_SECONDS / shortest), clock.MAX_CALLS)
     for contender in alive:
-        contender.calls = min(wanted, clock.max_calls_for(contender.warm))
+        most = int(clock.MAX_SAMPLE_SECONDS / max(contender.warm, shortest))
+        contender.calls = max(min(wanted, most), 1)
 
 
 def _round(running: Sequence[TimedCallable], number: int, show: Callable[[str, int], None]) -> None:
