@@ -34,10 +34,8 @@ def is_rounding(output: Any, eager: Any, exact: Any, precision: str) -> bool:
     """
     import torch
 
-    if (
-        not tolerance.floating(output, eager, exact)
-        or not output.shape == eager.shape == exact.shape
-    ):
+    alike = tolerance.floating(output, eager, exact) and output.shape == eager.shape == exact.shape
+    if not alike:
         return False
     right = exact.detach().double()
     away, own = (float((each.detach().double() - right).norm()) for each in (output, eager))
