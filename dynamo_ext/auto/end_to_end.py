@@ -67,9 +67,6 @@ class Rehearsal:
         # For good: a later check begins without their lower variants.
         self._kept_full: weakref.WeakSet[GraphEntry] = weakref.WeakSet()
 
-    def _note(self, **facts: Any) -> None:
-        self._found = dataclasses.replace(self._found, **facts)
-
     def before(self, run: RunLog) -> None:
         """Check where that is due; ``run`` gets what is compiled for it, and none of its calls.
 
@@ -86,6 +83,9 @@ class Rehearsal:
         if (lack := self._found.lack) and settings.bound is None:
             message = f"--check-on cannot calibrate: {sentence(lack)}"
             raise OptionError(message, "Leave it out, or calibrate by dynamo_ext.calibrating().")
+
+    def _note(self, **facts: Any) -> None:
+        self._found = dataclasses.replace(self._found, **facts)
 
     def _check_apart(self, run: RunLog) -> None:
         """Check; ``run`` counts what is compiled, and none of the calls."""
