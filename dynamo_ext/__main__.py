@@ -16,13 +16,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     try:
         return int(given.run(given))
-    except LastingEffectError as error:
+    except DynamoExtError as error:
         typed = sys.argv[1:] if arguments is None else arguments
         command = shlex.join(["python", "-m", "dynamo_ext", *typed])
-        print(error.with_commands(command), file=sys.stderr)  # noqa: T201
-        return 2
-    except DynamoExtError as error:
-        print(error, file=sys.stderr)  # noqa: T201 - a command's answer
+        said = error.with_commands(command) if isinstance(error, LastingEffectError) else error
+        print(said, file=sys.stderr)  # noqa: T201 - a command's answer
         return 2
 
 

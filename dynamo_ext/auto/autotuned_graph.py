@@ -148,7 +148,7 @@ class AutotunedGraph:
         else:
             fastest = sorted(seconds, key=lambda name: seconds[name])[:KEPT]
             full = ranking.best_full(held, seconds)
-            self._let_go({EAGER, held.winner, full, *fastest})
+            self.keep_only({EAGER, held.winner, full, *fastest})
 
     def _failed(self, error: Exception) -> None:
         """The next calls race again: on these inputs eager itself may raise."""
@@ -175,7 +175,7 @@ class AutotunedGraph:
     def let_go_of_lower(self) -> None:
         """Keep no lower precision but the winner's: no other was checked on all that runs."""
         compiled = list(self.switch.compiled)
-        self._let_go({n for n in compiled if n == self.winner or precision.behind(n) == FULL})
+        self.keep_only({n for n in compiled if n == self.winner or precision.behind(n) == FULL})
 
     def keep_full(self) -> None:
         """Run in the code's own precision from now on, in the fastest variant that is left.
@@ -194,12 +194,8 @@ class AutotunedGraph:
         self._tell(ranking.replaced(held, name, ranking.OFF))
         self.let_go_of_lower()
 
-    def narrow(self) -> None:
-        """Keep the winner's variant and eager's alone."""
-        self._let_go({EAGER, self.winner})
-
-    def _let_go(self, names: set[str]) -> None:
-        """Drop all other variants, and their memory with them."""
+    def keep_only(self, names: set[str]) -> None:
+        """Drop all variants but those of these backends, and their memory with them."""
         variants = self.switch.compiled
         for name in set(variants) - names:
             variants.pop(name, None)

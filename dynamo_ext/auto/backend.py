@@ -7,9 +7,13 @@ import functools
 import math
 from typing import TYPE_CHECKING, Any
 
+import torch
+
+from dynamo_ext.auto.cache import Store, place_key
 from dynamo_ext.backends import calibration, crash_records, precision, registry
 from dynamo_ext.backends.base import DIVIDE, Lowered, LoweringRequest, WholeGraphBackend, fact
 from dynamo_ext.backends.fx_graph import may_differentiate
+from dynamo_ext.backends.graph_key import graph_key
 from dynamo_ext.errors import OptionError
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound, of_users
 from dynamo_ext.records.autotune import GraphCandidateResult
@@ -20,7 +24,6 @@ from dynamo_ext.torch_private.entered_modes import forward_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dynamo_ext.auto.cache import Store
     from dynamo_ext.auto.program_trial import ProgramTrials
     from dynamo_ext.backends.compiler import Compiler
 
@@ -79,8 +82,6 @@ class AutoBackend(WholeGraphBackend):
     @functools.cached_property
     def store(self) -> Store:
         """Where races are remembered."""
-        from dynamo_ext.auto.cache import Store
-
         return Store()
 
     @functools.cached_property
@@ -102,12 +103,8 @@ class AutoBackend(WholeGraphBackend):
 
     def lower_for(self, request: LoweringRequest) -> Lowered:
         """The graph as a callable that races at its first call, or is the winner already."""
-        import torch
-
         from dynamo_ext.auto.autotuned_graph import AutotunedGraph, CachedWinner
-        from dynamo_ext.auto.cache import place_key
         from dynamo_ext.auto.waiting_race import WaitingRace
-        from dynamo_ext.backends.graph_key import graph_key
 
         graph, inputs, options = request.graph, request.inputs, request.options
         journal = request.journal
@@ -132,7 +129,10 @@ class AutoBackend(WholeGraphBackend):
             )
         key = graph_key(graph, inputs, training=may_differentiate(inputs))
         accuracy = (str(bound) if bound else asked) if lowers else ""
-        place = place_key(names, device, accuracy + _calibrated(names))
+        if calibration.is_active() and any(precision.behind(name) == "int8" for name in names):
+            # What wins in int8 by calibration need not win without.
+            accuracy += ", calibrated"
+        place = place_key(names, device, accuracy)
         known = self.store.find(key, place) if options["remember"] else None
         if known is not None and known.contest.winner in {"eager", *names}:
             held = dataclasses.replace(known.contest, remembered=True)
@@ -175,12 +175,6 @@ def _compiler(name: str, options: Mapping[str, Any]) -> Compiler:
     if compiler.options.get(DIVIDE.name, divides) is divides:
         return compiler
     return registry.compiler(name, {DIVIDE.name: divides})
-
-
-def _calibrated(names: Sequence[str]) -> str:
-    """A part of the key of races: what wins in int8 by calibration need not win without."""
-    rounds = any(precision.behind(name) == "int8" for name in names)
-    return ", calibrated" if rounds and calibration.is_active() else ""
 
 
 def candidate_names(options: Mapping[str, Any]) -> list[str]:

@@ -66,16 +66,6 @@ class Rehearsal:
         self.settings = settings
         # For good: a later check begins without their lower variants.
         self._kept_full: weakref.WeakSet[GraphEntry] = weakref.WeakSet()
-        self._reset()
-
-    def _reset(self) -> None:
-        self._members: weakref.WeakKeyDictionary[GraphEntry, AutotunedGraph] = (
-            weakref.WeakKeyDictionary()
-        )
-        self._found = EndToEnd(str(self.settings.bound), inputs=len(self.settings.check_on))
-
-    def _note(self, **facts: Any) -> None:
-        self._found = dataclasses.replace(self._found, **facts)
 
     def before(self, run: RunLog) -> None:
         """Check where that is due; ``run`` gets what is compiled for it, and none of its calls.
@@ -83,15 +73,19 @@ class Rehearsal:
         Raises what an interrupt raises, and ``OptionError`` for a metric of the user's that fails,
         or where nothing but calibration was asked for and the cell cannot be run for it.
         """
+        settings = self.settings
         if self.due:
-            self._reset()
+            self._members = weakref.WeakKeyDictionary[GraphEntry, AutotunedGraph]()
+            self._found = EndToEnd(str(settings.bound), inputs=len(settings.check_on))
             self._check_apart(run)
         else:
             self._note(seconds=0.0, earlier=True)
-        lack, bound = self._found.lack, self.settings.bound
-        if lack and bound is None:
+        if (lack := self._found.lack) and settings.bound is None:
             message = f"--check-on cannot calibrate: {sentence(lack)}"
             raise OptionError(message, "Leave it out, or calibrate by dynamo_ext.calibrating().")
+
+    def _note(self, **facts: Any) -> None:
+        self._found = dataclasses.replace(self._found, **facts)
 
     def _check_apart(self, run: RunLog) -> None:
         """Check; ``run`` counts what is compiled, and none of the calls."""
@@ -187,13 +181,11 @@ class Rehearsal:
         call = workload.compiled_call(self.tracer, None)
         if self.settings.check_on:
             workload.calibrate(call, self.settings.check_on)
-        if self.settings.bound is None:
-            self.due = False
-            return ""
-        call()
-        self._judge(workload, check, call)
-        for member in list(self._members.values()):
-            member.let_go_of_lower()
+        if self.settings.bound is not None:
+            call()
+            self._judge(workload, check, call)
+            for member in list(self._members.values()):
+                member.let_go_of_lower()
         self.due = False
         return ""
 

@@ -94,7 +94,7 @@ class ProgramTrials(threading.local):
         if self._last() is member:
             # It seems to be alone; other backends would be tried for several graphs only, and
             # until it is settled each would keep the weights in memory a second time.
-            member.narrow()
+            member.keep_only({EAGER, member.winner})
         self._last = weakref.ref(member)
         variant = member.variant(member.winner)
         calls = self._calls[member] = self._calls.get(member, 0) + 1
@@ -117,13 +117,8 @@ class ProgramTrial:
     def __init__(self, calls: Mapping[AutotunedGraph, int]) -> None:
         chosen = assignments(calls)
         self.over = False
-        self.variants: weakref.WeakKeyDictionary[AutotunedGraph, dict[str, Callable[..., Any]]] = (
-            weakref.WeakKeyDictionary(
-                {
-                    each: {name: each.variant(of(each)) for name, of in chosen.items()}
-                    for each in calls
-                }
-            )
+        self.variants = weakref.WeakKeyDictionary(
+            {each: {name: each.variant(of(each)) for name, of in chosen.items()} for each in calls}
         )
         fewest = min(calls.values())
         self._anchor = weakref.ref(next(each for each, n in calls.items() if n <= fewest + 1))

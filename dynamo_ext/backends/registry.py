@@ -249,3 +249,22 @@ def compiler(
     if known is None:
         known = kept[key] = Compiler(found, settled, availability)
     return known
+
+
+def program_line(made: Any, dynamic: bool | None = None) -> str:  # noqa: FBT001 - as torch has it
+    """The line by which a program compiles a model as a cell, or a comparison, compiled its code.
+
+    As ``torch.compile(model, backend="dx_onnxrt", dynamic=True, options={"threads": 1})``; empty
+    for eager, and for what ``torch.compile`` knows by no name of ours.
+    """
+    if not isinstance(made, Compiler):
+        return ""
+    name = made.backend.name
+    if name == "eager" or not (name in OURS or name in user_backends.registered):
+        return ""
+    usual = {spec.name: spec.default for spec in made.backend.options}
+    options = {key: value for key, value in made.options.items() if value != usual.get(key)}
+    words = ["model", f'backend="dx_{name}"']
+    words += [] if dynamic is None else [f"dynamic={dynamic}"]
+    words += [f"options={options}"] if options else []
+    return f"torch.compile({', '.join(words)})"

@@ -39,7 +39,6 @@ from dynamo_ext.magics.resolve_backend import choose, torchs_default
 from dynamo_ext.magics.run_history import PastRuns
 from dynamo_ext.measure.operation_profiler import OperationTimes
 from dynamo_ext.measure.paired_calls import PairedCalls
-from dynamo_ext.measure.program_line import program_line
 from dynamo_ext.measure.progress import reporting_to
 from dynamo_ext.records.common import CodeBlock
 from dynamo_ext.records.report import Report
@@ -136,7 +135,9 @@ class Workbench:
             versions=session.versions(),
             loads=(*self.loads, (backend, took)),
             line=line.strip(),
-            program=program_line(getattr(tracer.compiler, "compiler", None), arguments.dynamic),
+            program=registry.program_line(
+                getattr(tracer.compiler, "compiler", None), arguments.dynamic
+            ),
             plain_runs=self._plain_runs.of_text(body),
         )
         with waiting, reporting_to(None if quiet else waiting.show):

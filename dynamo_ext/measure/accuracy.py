@@ -85,16 +85,12 @@ def _coarsest(results: Results) -> torch.dtype:
 def against_float64(outputs: Results, eager: Results, exact: Results) -> Accuracy:
     """How far ``outputs`` is from the float64 result, against how far eager is."""
     names = [n for n in exact if n in outputs and n in eager and floating(exact[n])]
-    detail = ""
-    for name in names:
-        three = outputs[name], eager[name], exact[name]
-        if len({each.shape for each in three}) > 1:
-            detail = f"{name} has another shape in float64."
-        elif wrong := tolerance.farther(*three):
-            detail = f"{name}: {wrong}"
-        if detail:
-            break
-    return _measured(outputs, {n: exact[n] for n in names}, "float64", detail)
+    details = (
+        f"{name}: {wrong}"
+        for name in names
+        if (wrong := tolerance.farther(outputs[name], eager[name], exact[name]))
+    )
+    return _measured(outputs, {n: exact[n] for n in names}, "float64", next(details, ""))
 
 
 def lowered(

@@ -9,7 +9,7 @@ from typing import Any
 
 from dynamo_ext import errors
 from dynamo_ext.analysis.placement import coverage, lowered_operations
-from dynamo_ext.backends import precision
+from dynamo_ext.backends import precision, registry
 from dynamo_ext.capture import session
 from dynamo_ext.capture.listen import run_log
 from dynamo_ext.capture.listen import tracer as tracing
@@ -19,7 +19,6 @@ from dynamo_ext.capture.torch_private import regions
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.measure.accuracy import Results
 from dynamo_ext.measure.candidates import Candidate
-from dynamo_ext.measure.program_line import program_line
 from dynamo_ext.measure.workload import Workload
 from dynamo_ext.records.common import FULL
 from dynamo_ext.records.comparison import Accuracy, CandidateResult, Outcome
@@ -179,7 +178,7 @@ class CompiledCandidate:
             fallbacks=len(report.fallbacks) if report else 0,
             accuracy=tuple(self.accuracy),
             options=self.candidate.options,
-            program=program_line(self.candidate.compiler),
+            program=registry.program_line(self.candidate.compiler),
             precision=self._precision(),
             lowered=self._lowered(),
             report=report,

@@ -74,7 +74,9 @@ class PairedCalls:
             self._places[entry] = places
         calls, sizes = run.calls[entry], tuple([args[place] for place in places])
         pairs = entry.paired.get(sizes, [])
-        if entry.unpaired or _enough(pairs) or not (pairs or _is_due(entry, calls.count)):
+        taken = len(entry.paired)
+        due = pairs or (taken < len(SIZES) and calls.count > SIZES[taken])
+        if entry.unpaired or _enough(pairs) or not due:
             return
         left = first_run.current().left
         # A first call runs a cold engine and, as its check, a cold eager: a pair takes less.
@@ -142,12 +144,6 @@ def _why_not(entry: GraphEntry, graph: GraphModule, args: Sequence[Any]) -> str:
     if not all(map(effects.is_torchs_own, graph.graph.nodes)):
         return "a graph calls operators that are not torch's, so it is not called again"
     return ""
-
-
-def _is_due(entry: GraphEntry, calls: int) -> bool:
-    """Whether a size that has no pairs is to have some, after so many calls of a run."""
-    taken = len(entry.paired)
-    return taken < len(SIZES) and calls > SIZES[taken]
 
 
 def _enough(pairs: Sequence[tuple[float, float]]) -> bool:

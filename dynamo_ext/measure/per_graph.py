@@ -9,18 +9,10 @@ import torch
 
 from dynamo_ext.backends.fx_graph import held_tensors
 from dynamo_ext.interruptions import pass_on
+from dynamo_ext.measure import multi_backend
 from dynamo_ext.measure.candidate_run import WARM_UPS, CompiledCandidate, one_line
 from dynamo_ext.measure.candidates import Candidate
-from dynamo_ext.measure.multi_backend import (
-    EAGER,
-    GraphCandidate,
-    MultiBackendCompiler,
-    MultiBackendGraph,
-    graph_candidates,
-    runs_in_engine,
-    winner_of,
-    without_history,
-)
+from dynamo_ext.measure.multi_backend import GraphCandidate, MultiBackendGraph
 from dynamo_ext.measure.progress import Board
 from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.state.process_state import Surroundings
@@ -52,7 +44,7 @@ def race_graphs(
 
     Graphs that change their inputs in place are not raced by themselves and stay with eager.
     """
-    board = MultiBackendCompiler({c.name: c.compiler for c in candidates})
+    board = multi_backend.MultiBackendCompiler({c.name: c.compiler for c in candidates})
     # Where it is int8, it is calibrated before.
     asked = [FULL, *(each.precision for each in candidates)]
     lowest = max(asked, key=lambda name: BOUNDS.get(name, 0.0))
@@ -88,10 +80,12 @@ def race_graphs(
 
 
 def _graph(switch: MultiBackendGraph, plan: Plan, settings: Settings) -> GraphComparison:
-    inputs = tuple(map(without_history, switch.inputs or ()))
+    inputs = tuple(map(multi_backend.without_history, switch.inputs or ()))
     tensors = [*inputs, *held_tensors(switch.graph)]
     snapshot = Snapshot({"tensors": tensors})
-    candidates = graph_candidates(switch, lambda variant: lambda: {"result": variant(*inputs)})
+    candidates = multi_backend.graph_candidates(
+        switch, lambda variant: lambda: {"result": variant(*inputs)}
+    )
     eager, surroundings = candidates[0], Surroundings()
     operations = sum(node.op.startswith("call_") for node in switch.graph.graph.nodes)
     source = switch.graph.code.strip()
@@ -119,7 +113,9 @@ def _graph(switch: MultiBackendGraph, plan: Plan, settings: Settings) -> GraphCo
 def fastest(times: Iterable[GraphTime]) -> str:
     """The backend of the fastest right variant; eager where none is faster."""
     measured = (time for time in times if time.outcome == "measured")
-    return winner_of({time.backend: time.speedup for time in measured if time.speedup})
+    return multi_backend.winner_of(
+        {time.backend: time.speedup for time in measured if time.speedup}
+    )
 
 
 def _time(candidate: GraphCandidate, eager: GraphCandidate, switch: MultiBackendGraph) -> GraphTime:
@@ -131,7 +127,7 @@ def _time(candidate: GraphCandidate, eager: GraphCandidate, switch: MultiBackend
         return GraphTime(candidate.name, "failed", reason=one_line(candidate.error))
     if not candidate.samples:
         return GraphTime(candidate.name, "unmeasured", reason="Time ran out.")
-    in_engine = candidate is eager or runs_in_engine(switch, candidate.name)
+    in_engine = candidate is eager or multi_backend.runs_in_engine(switch, candidate.name)
     outcome: Outcome = "measured" if in_engine else "eager"
     return GraphTime(candidate.name, outcome, candidate.timing, candidate.speedup_over(eager))
 
@@ -142,7 +138,7 @@ def _mix(
     whole = base.timing.median if base.timing else math.nan
     gain = sum(_gain(graph) * graph.calls for graph in graphs)
     predicted = whole / max(whole - gain, 1e-9)
-    plain = TimedCallable(EAGER, base.call, base.before, base.wait)
+    plain = TimedCallable(multi_backend.EAGER, base.call, base.before, base.wait)
     race([plain, mixed], plan)
     speedup = mixed.speedup_over(plain) if mixed.error is None else None
     holds = speedup is not None and speedup.high >= predicted * (1 - SLACK)
@@ -152,6 +148,6 @@ def _mix(
 
 def _gain(graph: GraphComparison) -> float:
     """Seconds that one call of the graph's best variant saves."""
-    eager = next((t.timing for t in graph.times if t.backend == EAGER), None)
+    eager = next((t.timing for t in graph.times if t.backend == multi_backend.EAGER), None)
     best = next((t.speedup for t in graph.times if t.backend == graph.fastest), None)
     return eager.median * (1 - 1 / best.ratio) if eager and best else 0.0

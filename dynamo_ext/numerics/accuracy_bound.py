@@ -78,11 +78,12 @@ class AccuracyBound:
             return math.sqrt(1 - self.limit**2)
         return self.limit if self.metric == "rel" else None
 
-    def judge(self, got: Any, right: Any) -> tuple[str, float | None]:
+    def judge(self, got: Any, right: Any, what: str = "It") -> tuple[str, float | None]:
         """Why one result does not meet it, and its metric, where that can be measured.
 
-        What is not floating must be equal. Raises ``OptionError`` where the user's function raises,
-        or gives no number.
+        Both are tensors of any shape, numbers or ``None``; ``right`` may have a higher dtype. What
+        is not floating must be equal. ``what`` begins the sentence where only one is finite. Raises
+        ``OptionError`` where the user's function raises, or gives no number.
         """
         import torch
 
@@ -95,7 +96,7 @@ class AccuracyBound:
         else:
             mine, theirs = got.detach().double(), right.detach().double()
             if not torch.equal(mine.isfinite(), theirs.isfinite()):
-                return "It is not finite where eager is, or the other way round.", None
+                return f"{what} is not finite where eager is, or the other way round.", None
             value = _METRICS[self.metric](mine, theirs)
         met = value <= self.limit if self.sign == "<=" else value >= self.limit
         return "" if met else f"{self.metric} is {value:.9g}, and {self} was asked for.", value

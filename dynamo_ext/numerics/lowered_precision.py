@@ -26,28 +26,6 @@ _ROUNDING = {"fp16": 2.0**-10, "bf16": 2.0**-7, "int8": 2.0**-7}
 """The distance from 1 to the next number."""
 
 
-def difference(got: Any, right: Any, precision: str, most: float) -> str:
-    """What a result in a lower precision has lost more of than ``most``, as one sentence.
-
-    Both are tensors of any shape, numbers or ``None``; ``right`` may have a higher dtype. What is
-    not a floating-point tensor must be equal.
-    """
-    import torch
-
-    if not tolerance.floating(got, right):
-        return tolerance.difference(got, right)
-    if got.shape != right.shape:
-        return f"shape {tuple(got.shape)} where eager gives {tuple(right.shape)}."
-    mine, theirs = got.detach().double(), right.detach().double()
-    if not torch.equal(mine.isfinite(), theirs.isfinite()):
-        return f"{precision} is not finite where eager is, or the other way round."
-    if (error := relative_error(mine, theirs)) <= most:
-        return ""
-    return (
-        f"its error is {error:.2g} of its size (root mean square); {precision} may have {most:g}."
-    )
-
-
 def is_rounding(output: Any, eager: Any, exact: Any, precision: str) -> bool:
     """Whether a result is nothing but rounding, in eager and, as far as it goes, in ``precision``.
 
@@ -56,10 +34,8 @@ def is_rounding(output: Any, eager: Any, exact: Any, precision: str) -> bool:
     """
     import torch
 
-    if (
-        not tolerance.floating(output, eager, exact)
-        or not output.shape == eager.shape == exact.shape
-    ):
+    alike = tolerance.floating(output, eager, exact) and output.shape == eager.shape == exact.shape
+    if not alike:
         return False
     right = exact.detach().double()
     away, own = (float((each.detach().double() - right).norm()) for each in (output, eager))

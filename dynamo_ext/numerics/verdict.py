@@ -22,14 +22,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.numerics import lowered_precision, tolerance
+from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.common import FULL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import torch
-
-    from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 
 
 @dataclass(frozen=True)
@@ -85,8 +84,7 @@ def difference(output: Any, eager: Any, exact: Any, numbers: torch.dtype | None 
     wrong = tolerance.difference(output, eager, numbers)
     if not wrong or not tolerance.floating(output, eager, exact):
         return wrong
-    alike = output.shape == eager.shape == exact.shape and output.dtype == eager.dtype
-    if not alike or exact.dtype == eager.dtype:
+    if output.dtype != eager.dtype or exact.dtype == eager.dtype:
         return wrong
     return tolerance.farther(output, eager, exact) and wrong
 
@@ -102,5 +100,11 @@ def lowered(output: Any, eager: Any, exact: Any, allowed: Allowance) -> tuple[st
     if lowered_precision.is_rounding(output, eager, right, precision):
         return "", None
     missed, reached = bound.judge(output, right) if bound else ("", None)
-    most = lowered_precision.BOUNDS[precision] * allowed.times
-    return lowered_precision.difference(output, right, precision, most) or missed, reached
+    own = AccuracyBound("rel", lowered_precision.BOUNDS[precision] * allowed.times, "<=")
+    wrong, error = own.judge(output, right, precision)
+    if wrong and error is not None:
+        wrong = (
+            f"its error is {error:.2g} of its size (root mean square); {precision} may have "
+            f"{own.limit:g}."
+        )
+    return wrong or missed, reached

@@ -105,6 +105,11 @@ class Speedup:
         return self.rounds < FEWEST_ROUNDS
 
     @property
+    def half_width(self) -> float:
+        """Half the width of the interval (0.01: ±1 %); infinite for too few rounds."""
+        return math.inf if self.too_few else math.log(self.high / self.low) / 2
+
+    @property
     def verdict(self) -> Verdict:
         """What it comes to, in one word; ``unclear`` for too few rounds."""
         return "unclear" if self.too_few else verdict_of(self.ratio, self.low, self.high)

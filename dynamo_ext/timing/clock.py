@@ -59,16 +59,6 @@ def seconds_per_call(
     return (clock() - started) / calls * 1e-9
 
 
-def calls_for(seconds: float) -> int:
-    """How many calls of this length make a sample that the clock can be trusted with."""
-    return max(1, min(MAX_CALLS, round(MIN_SAMPLE_SECONDS / max(seconds, 1e-9))))
-
-
-def max_calls_for(seconds: float) -> int:
-    """How many calls of this length a sample may have at the most."""
-    return max(1, int(MAX_SAMPLE_SECONDS / max(seconds, 1e-9)))
-
-
 def device_barrier() -> Callable[[], object]:
     """What waits for every CUDA device in use."""
     import torch

@@ -163,9 +163,11 @@ def _share_calls(contenders: Sequence[TimedCallable]) -> None:
     alive = [c for c in contenders if c.error is None]
     if not alive or any(c.before is not None for c in alive):
         return
-    wanted = max(clock.calls_for(c.warm) for c in alive)
+    shortest = max(min(c.warm for c in alive), 1e-9)
+    wanted = min(round(clock.MIN_SAMPLE_SECONDS / shortest), clock.MAX_CALLS)
     for contender in alive:
-        contender.calls = min(wanted, clock.max_calls_for(contender.warm))
+        most = int(clock.MAX_SAMPLE_SECONDS / max(contender.warm, shortest))
+        contender.calls = max(min(wanted, most), 1)
 
 
 def _round(running: Sequence[TimedCallable], number: int, show: Callable[[str, int], None]) -> None:
@@ -197,7 +199,9 @@ def _rounds_needed(contenders: Sequence[TimedCallable], plan: Plan, number: int)
     # Looking at every round would cost more than it saves.
     if plan.rounds is not None or number < plan.fewest or number % 5:
         return 0
-    base, others = contenders[0].samples, (c.samples for c in contenders[1:] if c.error is None)
-    widths = (statistics.half_width(base[: len(each)], each) for each in others)
+    # The width alone, never the verdict: stopping when a difference looks real would find
+    # differences where there are none.
+    found = (c.speedup_over(contenders[0]) for c in contenders if c.error is None)
+    widths = (speedup.half_width for speedup in found if speedup)
     # An interval narrows with the root of the number of rounds.
     return min(max(number * (max(widths, default=0.0) / plan.tight) ** 2, 1), MOST_ROUNDS)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dynamo_ext.records.comparison import FEWEST_ROUNDS, Speedup
+from dynamo_ext.records.comparison import Speedup
 
 CONFIDENCE = 0.95
 
@@ -30,31 +30,10 @@ def speedup(baseline: Sequence[float], candidate: Sequence[float]) -> Speedup:
     if not (np.asarray([baseline, candidate]) > 0).all():
         message = "A time that is not positive cannot be compared."
         raise ValueError(message)
-    ratios = _log_ratios(baseline, candidate)
-    ratio = float(np.exp(np.median(ratios)))
-    low, high = map(math.exp, _interval(ratios))
-    return Speedup(ratio, low, high, len(ratios), CONFIDENCE)
-
-
-def half_width(baseline: Sequence[float], candidate: Sequence[float]) -> float:
-    """Half the width of the speedup's interval (0.01: ±1 %); infinite for too few rounds.
-
-    A race asks for the width alone, never for a verdict: stopping when a difference looks real
-    would find differences where there are none.
-    """
-    if len(baseline) < FEWEST_ROUNDS:
-        return math.inf
-    low, high = _interval(_log_ratios(baseline, candidate))
-    return (high - low) / 2
-
-
-def _log_ratios(baseline: Sequence[float], candidate: Sequence[float]) -> np.ndarray:
-    return np.sort(np.log(np.asarray(baseline, float)) - np.log(np.asarray(candidate, float)))
-
-
-def _interval(ratios: np.ndarray) -> tuple[float, float]:
+    ratios = np.sort(np.log(np.asarray(baseline, float)) - np.log(np.asarray(candidate, float)))
     beyond = _rounds_beyond(len(ratios))
-    return float(ratios[beyond]), float(ratios[-1 - beyond])
+    ratio, low, high = map(math.exp, (np.median(ratios), ratios[beyond], ratios[-1 - beyond]))
+    return Speedup(ratio, low, high, len(ratios), CONFIDENCE)
 
 
 @functools.cache

@@ -37,8 +37,8 @@ class Graph:
 
         return run
 
-    def narrow(self):
-        self.seconds = {name: self.seconds[name] for name in {"eager", self.winner}}
+    def keep_only(self, names):
+        self.seconds = {name: self.seconds[name] for name in names}
 
     def settle(self, name="", confirmation=None):
         self.settled = name or self.winner

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from dynamo_ext.backends import registry
-from dynamo_ext.measure.program_line import program_line
 
 
 @pytest.mark.parametrize(
@@ -27,7 +26,7 @@ from dynamo_ext.measure.program_line import program_line
 )
 def test_it_has_what_was_asked_for(name, options, dynamic, line):
     compiler = registry.compiler(name, options)
-    found = program_line(compiler, dynamic)
+    found = registry.program_line(compiler, dynamic)
     assert found == line
     if found:
         model = torch.nn.Linear(2, 2)
@@ -36,4 +35,4 @@ def test_it_has_what_was_asked_for(name, options, dynamic, line):
 
 
 def test_what_torch_compile_does_not_know_has_none():
-    assert program_line(lambda graph, _: graph) == ""
+    assert registry.program_line(lambda graph, _: graph) == ""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dynamo_ext.records.comparison import Speedup
-from dynamo_ext.timing.statistics import half_width, speedup
+from dynamo_ext.timing.statistics import speedup
 
 
 def noisy(median, rounds, seed, spread=0.05):
@@ -77,6 +77,6 @@ def test_what_cannot_be_compared_is_refused(one, two):
 
 def test_more_rounds_settle_what_few_cannot():
     one, two = noisy(1.0, 2_000, 7), noisy(1.0, 2_000, 8)
-    assert half_width(one[:3], two[:3]) > 0.01
-    assert half_width(one[:20], two[:20]) > 0.005
-    assert half_width(one, two) <= 0.005
+    assert speedup(one[:3], two[:3]).half_width > 0.01
+    assert speedup(one[:20], two[:20]).half_width > 0.005
+    assert speedup(one, two).half_width <= 0.005
