@@ -186,7 +186,7 @@ class _GraphCompilation:
         table = dict(decompositions.core_decompositions())
         # Autocast reaches into a fused kernel, and not into its decomposition.
         if not dispatch.autocasts(self._graph):
-            table |= fused_transformer.decompositions()
+            table |= fused_transformer.DECOMPOSITIONS
         if not training:
             table |= decompositions.attention_decomposition()
         table = fact(self._context.backend, "decompositions")(table, training=training)
