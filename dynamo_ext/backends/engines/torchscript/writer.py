@@ -69,13 +69,7 @@ class Writer:
 
         Where it is ``composite``, of the composite operator that TorchScript optimizes, if any.
         """
-        self._call(node, *((composite and _composite(node)) or _turned(node)))
-
-    def returns(self, nodes: Sequence[Any]) -> None:
-        """The results."""
-        self.jit.returns([self._values[node] for node in nodes])
-
-    def _call(self, node: Node, target: Any, args: Sequence[Any]) -> None:
+        target, args = (composite and _composite(node)) or _turned(node)
         schema = target._schema  # noqa: SLF001 - FX itself reads it so
         inputs, loose = [], False
         # Whether an operator of `_FILLS` knows its dtype without looking at the number.
@@ -105,6 +99,10 @@ class Writer:
         # A composite operator may have the first of several alone.
         own: Any = node.target
         self._values[node] = results[0] if len(own._schema.returns) == 1 else results  # noqa: SLF001
+
+    def returns(self, nodes: Sequence[Any]) -> None:
+        """The results."""
+        self.jit.returns([self._values[node] for node in nodes])
 
     def _value(self, given: Any, kind: Any, target: object) -> Any:
         if isinstance(given, Node):

@@ -82,11 +82,9 @@ class XlaBackend(TriedBackend):
 
     def unsupported_reason(self, node: Node) -> str:
         """Why a node cannot be given to XLA, as far as shows without trying; or nothing."""
-        denied = table.denied_reason(node.target)
-        if denied:
-            return denied
-        if unfit := _LIMITS.unsupported_reason(node, ("cpu", "cuda")):
-            return unfit
+        why = table.denied_reason(node.target) or _LIMITS.unsupported_reason(node, ("cpu", "cuda"))
+        if why:
+            return why
         devices = {tensor.device.type for tensor in tensors(node)}
         if len(devices) > 1:
             return "Its tensors lie on several devices."
