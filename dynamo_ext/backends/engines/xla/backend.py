@@ -30,7 +30,6 @@ from dynamo_ext.backends.support import ties
 from dynamo_ext.backends.support.single_op import operator_name
 from dynamo_ext.backends.support.tensor_limits import DTYPES, TensorLimits, tensors
 from dynamo_ext.backends.support.tried_backend import TriedBackend
-from dynamo_ext.backends.torch_private.decompositions import Decompositions
 from dynamo_ext.errors import one_line
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.records.common import Availability, OptionSpec
@@ -44,7 +43,10 @@ class XlaBackend(TriedBackend):
 
     engine = "XLA"
     extra = "xla"
+    # XLA fuses the parts again. Attention stays whole in training: its decomposition gives wrong
+    # gradients, and this engine has a lowering for both directions.
     cut_up = table.DECOMPOSED
+    own = ties.DECOMPOSITIONS
     packages = ("jax", "jaxlib", "torchax")
     fork_unsafe_runtime = "XLA"
     checks_data = True
@@ -71,14 +73,6 @@ class XlaBackend(TriedBackend):
             return unavailable(f"{version} do not fit together: {wrong}", _INSTALL, version)
         cuda = torch.cuda.is_available() and not _device_reason("cuda")
         return Availability(available=True, version=version, device="cuda:0" if cuda else "cpu")
-
-    def decompositions(self, core: Decompositions, *, training: bool) -> Decompositions:
-        """Decompose more, for XLA fuses the parts again.
-
-        Attention stays whole in training: its decomposition gives wrong gradients, and this
-        engine has a lowering for both directions.
-        """
-        return super().decompositions(core, training=training) | ties.decompositions()
 
     def unsupported_reason(self, node: Node) -> str:
         """Why a node cannot be given to XLA, as far as shows without trying; or nothing."""
