@@ -98,8 +98,7 @@ class XlaBackend(TriedBackend):
     @contextlib.contextmanager
     def quiet(self) -> Iterator[None]:
         """JAX warns; and it is to trace outside of torch's modes."""
-        with dispatch.outside_modes(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with dispatch.outside_modes(), warnings.catch_warnings(action="ignore"):
             yield
 
 
