@@ -3,7 +3,7 @@
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch.fx import Graph, GraphModule, Node, Proxy, map_arg
@@ -17,10 +17,11 @@ FROZEN = "frozen_"
 
 def duplicate(graph: GraphModule) -> GraphModule:
     """A graph module of its own, tensors shared and every ``meta`` copied one level deep."""
-    return GraphModule(graph, _copied(graph))
+    return GraphModule(graph, copied(graph))
 
 
-def _copied(graph: GraphModule) -> Graph:
+def copied(graph: GraphModule) -> Graph:
+    """The nodes of a graph module, every ``meta`` copied one level deep."""
     nodes = Graph()
     nodes.output(nodes.graph_copy(graph.graph, {}))
     return nodes
@@ -46,11 +47,6 @@ class WithoutCode(GraphModule):
         """The code."""
         self.write_code()
         return super().code
-
-    @classmethod
-    def of(cls, graph: GraphModule) -> Self:
-        """A copy as ``duplicate`` makes it."""
-        return cls(graph, _copied(graph))
 
 
 def own_copy(graph: GraphModule) -> GraphModule:

@@ -79,7 +79,7 @@ class Undo:
 
     def restore(self) -> bool:
         """Put all back as it was; false where that cannot be done, and nothing was."""
-        if not self.possible or not all(map(_same, map(_facts, self._tensors), self._facts)):
+        if not self.possible or list(map(_facts, self._tensors)) != self._facts:
             return False
         with dispatch.outside_modes():
             for storage, kept in self._memory:
@@ -94,7 +94,3 @@ def _facts(tensor: torch.Tensor) -> tuple[Any, ...]:
     where = tensor.untyped_storage()
     layout = tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.dtype
     return *layout, where.data_ptr(), where.nbytes(), tensor.requires_grad, tensor.grad_fn
-
-
-def _same(now: tuple[Any, ...], before: tuple[Any, ...]) -> bool:
-    return now[:-1] == before[:-1] and now[-1] is before[-1]

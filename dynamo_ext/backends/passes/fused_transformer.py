@@ -8,7 +8,7 @@ one kernel each, which no engine knows: a whole encoder would stay in eager. The
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,20 +26,9 @@ _OVER_SOURCE, _OF_KEYS, _OVER_ALL = 0, 1, 2
 """Kinds of masks: (targets, sources); (batch, sources); (batch, heads, targets, sources)."""
 
 
-@functools.cache
-def decompositions() -> Decompositions:
-    """Both kernels' decompositions, by operator."""
-    return {_ATTENTION: _attention, _LAYER: _encoder_layer}
-
-
-def _named(kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """The arguments of a kernel as attributes, by the names in its schema."""
-    return SimpleNamespace(**fx_nodes.named(kernel, args, kwargs))
-
-
 def _attention(*args: Any, **kwargs: Any) -> Any:
     """Attention of a batch to itself: (batch, targets, embed) and the weights of its softmax."""
-    of = _named(_ATTENTION, args, kwargs)
+    of = SimpleNamespace(**fx_nodes.named(_ATTENTION, args, kwargs))
     query, mask = of.query, of.mask
     if not query.numel() or not _fits(mask, of.mask_type, query, of.num_head):
         return NotImplemented
@@ -100,7 +89,7 @@ def _hidden(mask: Tensor | None, mask_type: int | None) -> Tensor | None:
 
 def _encoder_layer(*args: Any, **kwargs: Any) -> Any:
     """A layer of an encoder: (batch, length, embed) as it comes."""
-    of = _named(_LAYER, args, kwargs)
+    of = SimpleNamespace(**fx_nodes.named(_LAYER, args, kwargs))
     if not of.src.numel() or not _fits(of.mask, of.mask_type, of.src, of.num_heads):
         return NotImplemented
 
@@ -126,3 +115,7 @@ def _encoder_layer(*args: Any, **kwargs: Any) -> Any:
         return x + fed_forward(second(x))
     x = first(of.src + attended(of.src))
     return second(x + fed_forward(x))
+
+
+DECOMPOSITIONS: Decompositions = {_ATTENTION: _attention, _LAYER: _encoder_layer}
+"""Both kernels' decompositions, by operator."""

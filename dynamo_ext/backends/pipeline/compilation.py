@@ -6,7 +6,7 @@ Whatever fails on it, the user's result is eager's, and the journal says which s
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
@@ -28,7 +28,6 @@ from dynamo_ext.backends.pipeline.input_views import apart, value_of
 from dynamo_ext.backends.pipeline.memory_format import relaxed
 from dynamo_ext.backends.pipeline.normalisation import normalised
 from dynamo_ext.backends.pipeline.partition import (
-    PartitionPlan,
     computes,
     decide_support,
     operation_name,
@@ -44,7 +43,8 @@ from dynamo_ext.records.graph import Partition, PartitionRole
 from dynamo_ext.torch_private import dispatch, fx_nodes
 from dynamo_ext.torch_private.entered_modes import forward_of, is_forward
 
-_Compiled = TypeVar("_Compiled")
+_Made = tuple[Callable[..., Any], bool]
+"""What is called, and whether something between the engines and the caller is to be checked."""
 
 
 def compile_graph(
@@ -62,7 +62,7 @@ def compile_graph(
     overlaps = Overlaps(graph, example_inputs)
     checks = context.options.get("verify", not backend.whole_graph)
 
-    def compiled() -> tuple[Callable[..., Any], bool]:
+    def compiled() -> _Made:
         if not (tries or backend.name == "eager") and overlaps.found(example_inputs):
             raise StayEager(overlapping_inputs.MESSAGE, overlapping_inputs.REMEDY)
         by_parts = not backend.whole_graph or fact(backend, "through_aot")
@@ -90,7 +90,7 @@ def compile_graph(
     return call
 
 
-def _or_eager(compiled: Callable[[], _Compiled], context: CompileContext) -> _Compiled | None:
+def _or_eager(compiled: Callable[[], _Made], context: CompileContext) -> _Made | None:
     """What ``compiled`` gives, or ``None`` and a record of why eager is to run the graph."""
     try:
         return compiled()
@@ -124,11 +124,8 @@ def _settled(context: CompileContext, part: int) -> whole_graph.Compile:
 
 def _in_one(
     graph: GraphModule, inputs: Sequence[Any], context: CompileContext, part: int = 0
-) -> tuple[Callable[..., Any], bool]:
-    """A graph, or a part of one, compiled without a cut for autograd.
-
-    And whether something between the engines and the caller is to be checked.
-    """
+) -> _Made:
+    """A graph, or a part of one, compiled without a cut for autograd."""
     whole = context.backend.whole_graph
     if whole or _by_autocast(context):
         in_partitions = None if whole else _settled(context, part)
@@ -139,12 +136,12 @@ def _in_one(
 
 def _in_parts(
     graph: GraphModule, parts: Sequence[graph_parts.Part], context: CompileContext
-) -> tuple[Callable[..., Any], bool]:
+) -> _Made:
     """As ``_in_one``, its parts compiled one by one; those of too few operations are eager's."""
     by_engine = not (context.backend.whole_graph or _by_autocast(context))
     smallest = int(context.options.get("min_partition", MIN_PARTITION.default))
 
-    def compiled(number: int, part: graph_parts.Part) -> tuple[Callable[..., Any], bool]:
+    def compiled(number: int, part: graph_parts.Part) -> _Made:
         operations = part.operations()
         # Torch's threads spin for milliseconds, and slow down those of an engine.
         disturbs = by_engine and part.wakes_threads()
@@ -189,7 +186,7 @@ class _GraphCompilation:
         table = dict(decompositions.core_decompositions())
         # Autocast reaches into a fused kernel, and not into its decomposition.
         if not dispatch.autocasts(self._graph):
-            table |= fused_transformer.decompositions()
+            table |= fused_transformer.DECOMPOSITIONS
         if not training:
             table |= decompositions.attention_decomposition()
         table = fact(self._context.backend, "decompositions")(table, training=training)
@@ -232,10 +229,10 @@ class _GraphCompilation:
         if role != "backward" and context.precision != FULL:
             self.needs_check = True
         smallest = int(context.options.get("min_partition", MIN_PARTITION.default))
-        parts = split(graph, answers, smallest)
-        self._record_eager(parts, role)
-        runners = self._install(parts, role, weights)
-        forward = relaxed(parts.graph).forward
+        parts, eager = split(graph, answers, smallest)
+        self._record_eager(eager, role)
+        runners = self._install(graph, parts, role, weights)
+        forward = relaxed(graph).forward
         if views:
             forward = dispatch.without_view_tracking(forward)
         return self._finish(role, runners, lambda args: forward(*args))
@@ -273,14 +270,17 @@ class _GraphCompilation:
         return weights
 
     def _install(
-        self, parts: PartitionPlan, role: PartitionRole, weights: Mapping[str, torch.Tensor]
+        self,
+        graph: GraphModule,
+        parts: Mapping[str, Sequence[Node]],
+        role: PartitionRole,
+        weights: Mapping[str, torch.Tensor],
     ) -> list[Runner]:
         """Replace each partition by a runner."""
         constants = role == "inference" and self._context.options.get("freeze", True)
-        graph, engine = parts.graph, self._context.backend.name
         runners = []
         for node in list(graph.graph.nodes):
-            if node.op != "call_module" or node.target not in parts.parts:
+            if node.op != "call_module" or node.target not in parts:
                 continue
             name = str(node.target)
             frozen = {}
@@ -292,20 +292,20 @@ class _GraphCompilation:
                 if weight is not None:
                     frozen[position] = weight
             title = f"{role}_{name.removeprefix('part_')}{self._suffix}"
-            record = _known(title, role, engine, parts.parts[name])
+            record = _known(title, role, self._context.backend.name, parts[name])
             part: Any = graph.get_submodule(name)
             runner = Runner(record, part, self._context, weights=frozen)
             runners.append(runner)
             node.op = "call_function"
             node.target = named(lambda *args, run=runner.call: run(args), name)
-        for name in parts.parts:
+        for name in parts:
             graph.delete_submodule(name)
         graph.recompile()
         return runners
 
-    def _record_eager(self, parts: PartitionPlan, role: PartitionRole) -> None:
+    def _record_eager(self, eager: Mapping[Node, Support], role: PartitionRole) -> None:
         left: dict[Support, list[Node]] = {}
-        for node, each in parts.eager.items():
+        for node, each in eager.items():
             left.setdefault(each, []).append(node)
         for number, (each, nodes) in enumerate(left.items()):
             record = _known(f"{role}_eager_{number}{self._suffix}", role, "eager", nodes)

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch.fx import GraphModule
 
-from dynamo_ext.backends.fx_graph import FROZEN, WithoutCode, hold
+from dynamo_ext.backends.fx_graph import FROZEN, WithoutCode, copied, hold
 
 _pointer = torch.Tensor.data_ptr
 _version = operator.attrgetter("_version")
@@ -138,7 +138,7 @@ def frozen(
     The other placeholders keep their order. Constants are ``get_attr`` nodes with the
     placeholder's ``meta``.
     """
-    result = WithoutCode.of(graph)
+    result = WithoutCode(graph, copied(graph))
     placeholders = [node for node in result.graph.nodes if node.op == "placeholder"]
     for position in unused:
         result.graph.erase_node(placeholders[position])

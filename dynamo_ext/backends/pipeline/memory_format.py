@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from dynamo_ext.backends.fx_graph import WithoutCode
+from dynamo_ext.backends.fx_graph import WithoutCode, copied
 from dynamo_ext.backends.support.single_op import size
 
 
@@ -62,7 +62,7 @@ def relaxed(graph: GraphModule) -> GraphModule:
     Tracing wrote ``view`` where a result was to be row-major; a kernel may give other strides than
     its description for tracing does.
     """
-    own = WithoutCode.of(graph)
+    own = WithoutCode(graph, copied(graph))
     for node in own.graph.find_nodes(op="call_function", target=torch.ops.aten.view.default):
         node.target = torch.ops.aten.reshape.default
     own.write_code()

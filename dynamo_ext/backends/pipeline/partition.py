@@ -11,7 +11,6 @@ than ``min_partition`` asks for, ``part_1`` is eager's, too.
 import itertools
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -26,19 +25,6 @@ from dynamo_ext.backends.fx_graph import duplicate
 from dynamo_ext.backends.pipeline.returned_views import is_returned_view
 from dynamo_ext.formatting import count
 from dynamo_ext.torch_private import dispatch, fx_nodes
-
-
-@dataclass(frozen=True)
-class PartitionPlan:
-    """A partitioned graph: engine parts are ``call_module`` nodes, by the names in ``parts``.
-
-    ``parts`` and ``eager`` have the operations as they were before the graph was cut. Of those in
-    ``eager`` the engine would take what is supported, were there more of it in a row.
-    """
-
-    graph: GraphModule
-    parts: dict[str, list[Node]]
-    eager: dict[Node, Support]
 
 
 def computes(node: Node) -> bool:
@@ -106,10 +92,15 @@ def too_few(operations: int, smallest: int, where: str) -> str:
     return f"Only {count(operations, 'operation')} {where}: min_partition is {smallest}."
 
 
-def split(graph: GraphModule, answers: Mapping[Node, Support], smallest: int) -> PartitionPlan:
+def split(
+    graph: GraphModule, answers: Mapping[Node, Support], smallest: int
+) -> tuple[dict[str, list[Node]], dict[Node, Support]]:
     """Cut a normalised graph, in place, into maximal convex engine parts and eager operations.
 
-    Parts with fewer operations than ``smallest`` stay in eager, unless one part is the whole graph.
+    Engine parts are ``call_module`` nodes, by whose names they are given. Both have the operations
+    as they were before the graph was cut. Of eager's, the engine would take what is supported, were
+    there more of it in a row: parts with fewer operations than ``smallest`` stay in eager, unless
+    one part is the whole graph.
     """
     eager = {node: each for node, each in answers.items() if not each and computes(node)}
     groups = _propose(graph, answers)
@@ -128,7 +119,7 @@ def split(graph: GraphModule, answers: Mapping[Node, Support], smallest: int) ->
     }
     if kept:
         _fuse(graph, kept)
-    return PartitionPlan(graph, parts, eager)
+    return parts, eager
 
 
 def _propose(graph: GraphModule, answers: Mapping[Node, Support]) -> list[dict[Node, int | None]]:

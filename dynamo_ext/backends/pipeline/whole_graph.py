@@ -1,7 +1,7 @@
 """Backends that take a captured graph whole: torch's own, and any callable of the user's."""
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -48,7 +48,12 @@ def handed_over(
         added = graph.graph.find_nodes(op="placeholder")[len(inputs) :]
         inputs = [*inputs, *(node.meta["example_value"] for node in added)]
         context.journal.lowered[""] = lowering.product_operations(graph, inputs)
-    with lowering.on() if lowering else nullcontext(), _kept_apart(context.precision):
+    # So torch's caches on disk keep apart what is compiled in each precision, and by torch. Before
+    # torch 2.13 their keys lack autocast's dtype: float16 would get bfloat16's code. In 2.13 they
+    # lack that no buffer is donated.
+    config: Any = torch.compiler.config
+    kept_apart = config.patch(cache_key_tag=f"{config.cache_key_tag}dynamo_ext {context.precision}")
+    with lowering.on() if lowering else nullcontext(), kept_apart:
         if in_partitions is not None:
             run = in_partitions(graph, inputs)
         elif fact(context.backend, "through_aot"):
@@ -63,16 +68,3 @@ def handed_over(
         return graph.forward if as_it_is else run
     run = lowering.on()(forward_of(graph)) if as_it_is else run
     return CastOnce(run, weights, lowering.dtype).call if weights else run
-
-
-def _kept_apart(chosen: str) -> AbstractContextManager[None]:
-    """Let torch's caches on disk keep what is compiled in each precision, and by torch, apart.
-
-    Before torch 2.13 their keys lack autocast's dtype, so float16 would get bfloat16's code. In
-    2.13 they lack that no buffer is donated.
-    """
-    config: Any = torch.compiler.config
-    tagged: AbstractContextManager[None] = config.patch(
-        cache_key_tag=f"{config.cache_key_tag}dynamo_ext {chosen}"
-    )
-    return tagged

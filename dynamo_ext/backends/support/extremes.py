@@ -25,19 +25,18 @@ def refused(node: Node, engine: str) -> str:
     return f"{engine} passes over NaN, and in so many elements it takes long to look for it."
 
 
-def decompositions() -> dict[Any, Callable[..., Any]]:
-    """``max`` and ``min`` over a dimension, over all of a tensor, and both at once."""
-    aten = torch.ops.aten
+_aten = torch.ops.aten
 
-    return {
-        aten.max.dim: lambda x, dim, keepdim=False: (
-            aten.amax.default(x, [dim], keepdim),
-            aten.argmax.default(x, dim, keepdim),
-        ),
-        aten.min.dim: lambda x, dim, keepdim=False: (
-            aten.amin.default(x, [dim], keepdim),
-            aten.argmin.default(x, dim, keepdim),
-        ),
-        aten.max.default: lambda x: aten.amax.default(x, []),
-        aten.min.default: lambda x: aten.amin.default(x, []),
-    }
+DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
+    _aten.max.dim: lambda x, dim, keepdim=False: (
+        _aten.amax.default(x, [dim], keepdim),
+        _aten.argmax.default(x, dim, keepdim),
+    ),
+    _aten.min.dim: lambda x, dim, keepdim=False: (
+        _aten.amin.default(x, [dim], keepdim),
+        _aten.argmin.default(x, dim, keepdim),
+    ),
+    _aten.max.default: lambda x: _aten.amax.default(x, []),
+    _aten.min.default: lambda x: _aten.amin.default(x, []),
+}
+"""``max`` and ``min`` over a dimension, over all of a tensor, and both at once."""

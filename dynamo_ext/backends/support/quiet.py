@@ -23,11 +23,10 @@ def quiet(*names: str) -> Iterator[None]:
         logger.disabled = True
     try:
         with (
-            warnings.catch_warnings(),
+            warnings.catch_warnings(action="ignore"),
             contextlib.redirect_stdout(io.StringIO()),
             contextlib.redirect_stderr(io.StringIO()),
         ):
-            warnings.simplefilter("ignore")
             yield
     finally:
         logging.root.removeHandler(handler)

@@ -56,23 +56,12 @@ def signature(node: Node) -> Any:
     ``x - x`` and ``x - y`` are not.
     A size counts as 0, 1 or more: what an engine makes of an operation does not hang on it.
     """
-    return (
-        _describe(node.target),
-        _describe(node.args),
-        _describe(dict(node.kwargs)),
-        tuple(used(node)),
-        _repeats(node),
-    )
-
-
-def _repeats(node: Node) -> tuple[int, ...]:
-    """For each tensor argument, which of the node's inputs it is."""
+    # For each tensor argument, which of the node's inputs it is.
     places: dict[Node, int] = {}
-    found: list[int] = []
-    torch.fx.node.map_arg(
-        (node.args, node.kwargs), lambda n: found.append(places.setdefault(n, len(places)))
-    )
-    return tuple(found)
+    repeats: list[int] = []
+    map_arg((node.args, node.kwargs), lambda n: repeats.append(places.setdefault(n, len(places))))
+    what = _describe((node.target, node.args, node.kwargs))
+    return what, tuple(used(node)), tuple(repeats)
 
 
 def _describe(value: Any) -> Any:

@@ -19,13 +19,12 @@ from dynamo_ext.backends.fx_graph import duplicate
 from dynamo_ext.numerics import higher_precision, verdict
 
 
-def decompositions() -> dict[Any, Callable[..., Any]]:
-    """Sorting as stable sorting, for engines that sort."""
+def _stable(x: Any, dim: int = -1, descending: bool = False) -> Any:  # noqa: FBT001, FBT002
+    return torch.sort(x, stable=True, dim=dim, descending=descending)
 
-    def stable(x: Any, dim: int = -1, descending: bool = False) -> Any:  # noqa: FBT001, FBT002
-        return torch.sort(x, stable=True, dim=dim, descending=descending)
 
-    return {torch.ops.aten.sort.default: stable}
+DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {torch.ops.aten.sort.default: _stable}
+"""Sorting as stable sorting, for engines that sort."""
 
 
 def disagreement(

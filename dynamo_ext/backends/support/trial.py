@@ -146,29 +146,20 @@ def _attempts(node: Node, sources: Sequence[Node], *, strict: bool) -> Plan:
     edges = [edge for edge in _SPECIAL_VALUES if edge not in left_out]
     if not any(floats) and torch.bool not in kinds:
         edges = ["ordinary"]
-    most = _FEW if strict else _MOST_REPEATS
+    smallest = min((math.prod(map(size, n.meta["val"].shape)) for n in sources), default=_FEW)
+    # So often that enough elements are looked at.
+    repeats = min(-(-_FEW // max(smallest, 1)), _FEW if strict else _MOST_REPEATS)
     ranges = _RANGES if integers else ("few",)
-    for whole, edge, seed in itertools.product(ranges, edges, range(min(_repeats(sources), most))):
+    for whole, edge, seed in itertools.product(ranges, edges, range(repeats)):
         if whole == "extreme" and edge != "ordinary":
             continue
         generator = torch.Generator().manual_seed(seed)
-        data = _made(node, edge, whole, generator)
+        data = []
+        for position, source in enumerate(sources):
+            # Weights and statistics are of ordinary values.
+            follows = position and name.startswith(_WEIGHTS_FOLLOW)
+            data.append(_values(source, "ordinary" if follows else edge, whole, generator))
         yield (whole if not any(floats) and integers else edge), data
-
-
-def _repeats(sources: Sequence[Node]) -> int:
-    """How often to try each kind of values, so that enough elements are looked at."""
-    smallest = min((math.prod(map(size, n.meta["val"].shape)) for n in sources), default=_FEW)
-    return -(-_FEW // max(smallest, 1))
-
-
-def _made(node: Node, edge: str, whole: str, generator: torch.Generator) -> list[torch.Tensor]:
-    """One tensor for each input of a node; weights and statistics are of ordinary values."""
-    weighted = operator_name(node.target).startswith(_WEIGHTS_FOLLOW)
-    return [
-        _values(source, "ordinary" if position and weighted else edge, whole, generator)
-        for position, source in enumerate(tensor_inputs(node))
-    ]
 
 
 def _values(source: Node, name: str, whole: str, generator: torch.Generator) -> torch.Tensor:

@@ -2,7 +2,7 @@
 
 import contextlib
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -38,6 +38,9 @@ class TriedBackend(Backend):
 
     cut_up: Sequence[str] = ()
     """Those that are decomposed although core ATen has them whole."""
+
+    own: Mapping[Any, Callable[..., Any]] = {}
+    """What it decomposes by a formula of its own, by overload."""
 
     strict: bool = False
     """Whether trials ask also what torch's own kernels answer differently."""
@@ -77,7 +80,7 @@ class TriedBackend(Backend):
         kept = {op: cut for op, cut in table.items() if op not in whole}
         if not training:
             kept |= gpu_attention()
-        return kept | decompositions_of(self.cut_up)
+        return {**kept, **decompositions_of(self.cut_up), **self.own}
 
     def supports(self, node: Node) -> Support:
         """Give the engine the one operation; the answer is kept for its likes."""

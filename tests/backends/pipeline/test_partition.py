@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,7 +28,8 @@ def cut(graph: torch.fx.GraphModule, *refused: str, smallest: int = 1) -> Any:
     def supports(node: torch.fx.Node) -> Support:
         return Support(not any(name in str(node.target) for name in refused), "refused")
 
-    return split(graph, decide_support(graph, supports), smallest)
+    parts, eager = split(graph, decide_support(graph, supports), smallest)
+    return SimpleNamespace(graph=graph, parts=parts, eager=eager)
 
 
 X = torch.randn(3, 3)

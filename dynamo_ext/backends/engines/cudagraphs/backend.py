@@ -54,10 +54,9 @@ class CudagraphsBackend(WholeGraphBackend):
     def lower_for(self, request: LoweringRequest) -> Lowered:
         """Hand the graph to torch's backend, and watch its counter of skips."""
         journal = request.journal
-        in_place = torch_private.weights_in_place()
-        with _skips_journalled(journal), in_place, warnings.catch_warnings():
-            # Parts of torch still decorate with what torch itself has deprecated.
-            warnings.simplefilter("ignore", DeprecationWarning)
+        # Parts of torch still decorate with what torch itself has deprecated.
+        ignored = warnings.catch_warnings(action="ignore", category=DeprecationWarning)
+        with _skips_journalled(journal), torch_private.weights_in_place(), ignored:
             run = aot.compile_by_aot("cudagraphs", request.graph, request.inputs)
         clone = bool(request.options.get("clone_outputs", True))
         return Lowered(_watched(run, journal, clone=clone))

@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
+from unittest import mock
 
 from dynamo_ext.backends.torch_private import aot
 
@@ -30,11 +31,8 @@ def weights_in_place() -> Iterator[None]:
                 fixed = sorted({*fixed, *aot.static_inputs()})
             return make(run, inputs, fixed, **facts)
 
-        cudagraph_trees.cudagraphify_impl = with_weights  # type: ignore[assignment]
-        try:
+        with mock.patch.object(cudagraph_trees, "cudagraphify_impl", with_weights):
             yield
-        finally:
-            cudagraph_trees.cudagraphify_impl = make
 
 
 def plain_skip(message: str) -> str:

@@ -23,9 +23,8 @@ def inductor_compile(
     Raises ``StayEager`` where AOTAutograd would give another function.
     """
     refuse_wrong_cuts(graph)
-    with warnings.catch_warnings():
-        # Parts of torch still decorate with what torch itself has deprecated.
-        warnings.simplefilter("ignore", DeprecationWarning)
+    # Parts of torch still decorate with what torch itself has deprecated.
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
         from torch._inductor import list_mode_options
         from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 

@@ -5,9 +5,8 @@ import on torch 2.13. nvFuser has wheels for torch 2.8 to 2.10.
 """
 
 import torch
-from torch.fx import GraphModule
 
-from dynamo_ext.backends.base import CompiledFn, Inputs, Options, WholeGraphBackend, unavailable
+from dynamo_ext.backends.base import WholeGraphBackend, unavailable
 from dynamo_ext.records.common import Availability
 from dynamo_ext.torch_private.version import minor
 
@@ -24,10 +23,6 @@ class NvFuserBackend(WholeGraphBackend):
         reason = f"Neither nvFuser nor lightning-thunder is made for torch {here}."
         remedy = "Use inductor: nvFuser has wheels for torch 2.10 at most."
         return unavailable(reason, remedy)
-
-    def lower(self, graph: GraphModule, example_inputs: Inputs, options: Options) -> CompiledFn:
-        """Not called: it is never available."""
-        raise NotImplementedError
 
 
 BACKEND = NvFuserBackend()

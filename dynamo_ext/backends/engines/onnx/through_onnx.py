@@ -24,6 +24,26 @@ _NOISE = re.compile(r"^((\[ONNXRuntimeError\] : )?\d+ : \w+ : |(\{\{|Stack trace
 _REGISTERED = "operators of torch.onnx"
 
 
+def _product(matrix: Any, vector: Any) -> Any:
+    # ONNX Runtime fuses a transposition wrongly into matrix by vector.
+    return torch.mm(matrix, vector.unsqueeze(1)).squeeze(1)
+
+
+def _power(x: Any, exponent: Any) -> Any:
+    # The power of a half is the root to torch: of -inf it is NaN and not inf.
+    if exponent == 0.5 and x.is_floating_point():  # noqa: PLR2004 - a half
+        return torch.sqrt(x)
+    return NotImplemented
+
+
+_OWN: Decompositions = {
+    torch.ops.aten.mv.default: _product,
+    torch.ops.aten.pow.Tensor_Scalar: _power,
+    torch.ops.aten.clamp_min.default: torch.ops.aten.clamp.default,
+    torch.ops.aten.clamp_max.default: lambda x, most: torch.ops.aten.clamp.default(x, None, most),
+}
+
+
 class ThroughOnnx(TriedBackend):
     """Partitions by way of torch.onnx's table of operators."""
 
@@ -41,6 +61,7 @@ class ThroughOnnx(TriedBackend):
         "var.correction",
         "var_mean.correction",
     )
+    own = ties.DECOMPOSITIONS | extremes.DECOMPOSITIONS | _OWN
 
     def decompositions(self, table: Decompositions, *, training: bool) -> Decompositions:
         """Keep what the exporter knows, and decompose what it gets wrong.
@@ -55,8 +76,7 @@ class ThroughOnnx(TriedBackend):
         kept = {op: cut for op, cut in table.items() if operator_name(op) not in registered}
         if not training:
             kept |= _split_attention()
-        cut = super().decompositions(kept, training=training)
-        return cut | ties.decompositions() | extremes.decompositions() | _own_decompositions()
+        return super().decompositions(kept, training=training)
 
     def quiet(self) -> AbstractContextManager[None]:
         """The exporter prints, logs and warns."""
@@ -67,27 +87,6 @@ class ThroughOnnx(TriedBackend):
         while error.__cause__ is not None:
             error = error.__cause__
         return one_line(error, _NOISE)
-
-
-def _own_decompositions() -> Decompositions:
-    aten = torch.ops.aten
-
-    def product(matrix: Any, vector: Any) -> Any:
-        # ONNX Runtime fuses a transposition wrongly into matrix by vector.
-        return torch.mm(matrix, vector.unsqueeze(1)).squeeze(1)
-
-    def power(x: Any, exponent: Any) -> Any:
-        # The power of a half is the root to torch: of -inf it is NaN and not inf.
-        if exponent == 0.5 and x.is_floating_point():  # noqa: PLR2004 - a half
-            return torch.sqrt(x)
-        return NotImplemented
-
-    return {
-        aten.mv.default: product,
-        aten.pow.Tensor_Scalar: power,
-        aten.clamp_min.default: aten.clamp.default,
-        aten.clamp_max.default: lambda x, most: aten.clamp.default(x, None, most),
-    }
 
 
 def _split_attention() -> Decompositions:

@@ -29,8 +29,15 @@ def rounded(
     made: dict[Node, Node] = {}
     for node, (low, high) in ranges.found.items():
         scale = (high - low) / _LEVELS
-        if torch.finfo(torch.float32).tiny < scale < float("inf"):
-            made[node] = _rounded(node, scale, round(-low / scale))
+        if not torch.finfo(torch.float32).tiny < scale < float("inf"):
+            continue
+        nodes, settings = graph.graph, (scale, round(-low / scale), 0, _LEVELS)
+        with nodes.inserting_after(node):
+            both = nodes.call_function(
+                torch.ops.aten.fake_quantize_per_tensor_affine_cachemask.default, (node, *settings)
+            )
+        with nodes.inserting_after(both):
+            made[node] = nodes.call_function(operator.getitem, (both, 0))
     return made
 
 
@@ -51,14 +58,3 @@ class _Ranges(Interpreter):
             found = torch.cat([result.flatten(), result.new_tensor([low, high])])
             self.found[n] = float(found.amin()), float(found.amax())
         return result
-
-
-def _rounded(node: Node, scale: float, zero: int) -> Node:
-    nodes = node.graph
-    with nodes.inserting_after(node):
-        both = nodes.call_function(
-            torch.ops.aten.fake_quantize_per_tensor_affine_cachemask.default,
-            (node, scale, zero, 0, _LEVELS),
-        )
-    with nodes.inserting_after(both):
-        return nodes.call_function(operator.getitem, (both, 0))

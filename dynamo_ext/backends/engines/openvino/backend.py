@@ -21,7 +21,6 @@ from dynamo_ext.backends.support import extremes
 from dynamo_ext.backends.support.quiet import quiet
 from dynamo_ext.backends.support.tried_backend import TriedBackend
 from dynamo_ext.backends.torch_private import decompositions
-from dynamo_ext.backends.torch_private.decompositions import Decompositions
 from dynamo_ext.errors import one_line
 from dynamo_ext.records.common import Availability, OptionSpec
 
@@ -66,10 +65,8 @@ class OpenVinoBackend(TriedBackend):
         "var.correction",
         "var_mean.correction",
     )
-
-    def decompositions(self, table: Decompositions, *, training: bool) -> Decompositions:
-        """Maxima with their places as two operations."""
-        return super().decompositions(table, training=training) | extremes.decompositions()
+    # Maxima with their places are two operations.
+    own = extremes.DECOMPOSITIONS
 
     def probe(self) -> Availability:
         """Its version and whether it has a CPU plugin."""

@@ -16,6 +16,7 @@ from torch.fx import GraphModule, Node
 from dynamo_ext.backends.base import LoweringError
 from dynamo_ext.backends.engines.torchscript import torch_private
 from dynamo_ext.backends.support.single_op import used
+from dynamo_ext.torch_private import dispatch
 
 _NUMBERS = (bool, int, float, complex)
 
@@ -68,22 +69,18 @@ class Writer:
 
         Where it is ``composite``, of the composite operator that TorchScript optimizes, if any.
         """
-        self._call(node, *((composite and _composite(node)) or _turned(node)))
-
-    def returns(self, nodes: Sequence[Any]) -> None:
-        """The results."""
-        self.jit.returns([self._values[node] for node in nodes])
-
-    def _call(self, node: Node, target: Any, args: Sequence[Any]) -> None:
+        target, args = (composite and _composite(node)) or _turned(node)
         schema = target._schema  # noqa: SLF001 - FX itself reads it so
         inputs, loose = [], False
+        # Whether an operator of `_FILLS` knows its dtype without looking at the number.
+        typed = bool(node.all_input_nodes) or node.kwargs.get("dtype") is not None
         for position, argument in enumerate(schema.arguments):
             if position < len(args):
                 given = args[position]
             else:
                 given = node.kwargs.get(argument.name, argument.default_value)
-            if isinstance(given, bool) and schema.name in _FILLS:
-                given = int(given) if _typed(node) else given
+            if typed and isinstance(given, bool) and schema.name in _FILLS:
+                given = int(given)
             number = isinstance(given, _NUMBERS)
             if str(argument.type) == "Tensor" and (number or _sized(given)):
                 # Eager wraps the number; TorchScript has an overload that takes it as it is.
@@ -102,6 +99,10 @@ class Writer:
         # A composite operator may have the first of several alone.
         own: Any = node.target
         self._values[node] = results[0] if len(own._schema.returns) == 1 else results  # noqa: SLF001
+
+    def returns(self, nodes: Sequence[Any]) -> None:
+        """The results."""
+        self.jit.returns([self._values[node] for node in nodes])
 
     def _value(self, given: Any, kind: Any, target: object) -> Any:
         if isinstance(given, Node):
@@ -162,13 +163,7 @@ def _turned(node: Node) -> tuple[Any, list[Any]]:
 
 def _sized(given: Any) -> bool:
     """Whether an argument is a node for a number: a symbolic size, or what comes of one."""
-    kinds = (*_NUMBERS, torch.SymInt, torch.SymFloat, torch.SymBool)
-    return isinstance(getattr(given, "meta", {}).get("val"), kinds)
-
-
-def _typed(node: Node) -> bool:
-    """Whether an operator of ``_FILLS`` knows its dtype without looking at the number."""
-    return bool(node.all_input_nodes) or node.kwargs.get("dtype") is not None
+    return isinstance(getattr(given, "meta", {}).get("val"), dispatch.NUMBERS)
 
 
 def _composite(node: Node) -> tuple[Any, list[Any]] | None:
@@ -187,18 +182,11 @@ def _composite(node: Node) -> tuple[Any, list[Any]] | None:
         # Not in training, and without cuDNN.
         return aten.batch_norm.default, [*args[:5], False, *args[5:], False]
     if node.target is aten.addmm.default and not node.kwargs and args[0].meta["val"].dim() == 1:
-        weight = _transposed(args[2])
-        if weight is not None:
-            return aten.linear.default, [args[1], weight, args[0]]
-    return None
-
-
-def _transposed(node: Any) -> Any:
-    """What a constant matrix is the transpose of, if it is one."""
-    aten = torch.ops.aten
-    flips = node.target is aten.t.default or (
-        node.target is aten.permute.default and list(node.args[1]) == [1, 0]
-    )
-    if flips and node.args[0].op == "get_attr":
-        return node.args[0]
+        turned = args[2]
+        flips = turned.target is aten.t.default or (
+            turned.target is aten.permute.default and list(turned.args[1]) == [1, 0]
+        )
+        # Its weights are a constant matrix that is transposed.
+        if flips and turned.args[0].op == "get_attr":
+            return aten.linear.default, [args[1], turned.args[0], args[0]]
     return None

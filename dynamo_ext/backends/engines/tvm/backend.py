@@ -91,7 +91,7 @@ class TvmBackend(TriedBackend):
 
     def compiled(self, request: LoweringRequest) -> Lowered:
         """Convert, fuse, schedule by rule and compile."""
-        return Lowered(session.Session(request.graph).run)
+        return Lowered(session.compiled(request.graph))
 
     def error_summary(self, error: BaseException) -> str:
         """The last line of TVM's message."""
@@ -131,7 +131,7 @@ class TvmMetaScheduleBackend(TvmBackend):
 
     def compiled(self, request: LoweringRequest) -> Lowered:
         """Convert, fuse, search for what has no record, and compile with the best known."""
-        return Lowered(session.Session(request.graph, partial(tuning.built, request)).run)
+        return Lowered(session.compiled(request.graph, partial(tuning.built, request)))
 
 
 TVM = TvmBackend()

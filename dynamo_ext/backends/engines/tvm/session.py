@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
+from dynamo_ext.backends.base import CompiledFn
 from dynamo_ext.backends.engines.tvm import convert
 from dynamo_ext.backends.engines.tvm import target as tvm_target
 from dynamo_ext.backends.engines.tvm.schedule import rules
@@ -74,27 +75,23 @@ class Program:
         return made
 
 
-class Session:
-    """A partition in TVM: ``run(*inputs)`` gives a list of tensors.
+def compiled(
+    graph: GraphModule,
+    build: Callable[[Program], Any] = lambda program: program.built(rules.schedule),
+) -> CompiledFn:
+    """A partition in TVM, which takes tensors and gives a list of them.
 
     Inputs are lent by DLPack: nothing is copied, unless an input is not row-major or does not
     start at a multiple of 64 bytes. Outputs are TVM's memory, which torch owns from then on.
     ``build`` gives a ``Program``'s virtual machine, whose schedules are made by rule by default.
     """
+    with _LOCK:
+        main = build(Program(graph))["main"]
 
-    def __init__(
-        self,
-        graph: GraphModule,
-        build: Callable[[Program], Any] = lambda program: program.built(rules.schedule),
-    ) -> None:
-        with _LOCK:
-            program = Program(graph)
-            self._vm = build(program)
-        self._call = self._vm["main"]
-
-    def run(self, *inputs: Any) -> list[Any]:
-        """Run the program on torch's memory."""
+    def run(*inputs: Any) -> list[Any]:
         held = [aligned(value) for value in inputs]
         with _LOCK:
-            returned = self._call(*held)
+            returned = main(*held)
         return [torch.from_dlpack(each) for each in returned]
+
+    return run

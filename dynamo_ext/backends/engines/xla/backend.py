@@ -30,7 +30,6 @@ from dynamo_ext.backends.support import ties
 from dynamo_ext.backends.support.single_op import operator_name
 from dynamo_ext.backends.support.tensor_limits import DTYPES, TensorLimits, tensors
 from dynamo_ext.backends.support.tried_backend import TriedBackend
-from dynamo_ext.backends.torch_private.decompositions import Decompositions
 from dynamo_ext.errors import one_line
 from dynamo_ext.interruptions import pass_on
 from dynamo_ext.records.common import Availability, OptionSpec
@@ -44,7 +43,10 @@ class XlaBackend(TriedBackend):
 
     engine = "XLA"
     extra = "xla"
+    # XLA fuses the parts again. Attention stays whole in training: its decomposition gives wrong
+    # gradients, and this engine has a lowering for both directions.
     cut_up = table.DECOMPOSED
+    own = ties.DECOMPOSITIONS
     packages = ("jax", "jaxlib", "torchax")
     fork_unsafe_runtime = "XLA"
     checks_data = True
@@ -72,21 +74,11 @@ class XlaBackend(TriedBackend):
         cuda = torch.cuda.is_available() and not _device_reason("cuda")
         return Availability(available=True, version=version, device="cuda:0" if cuda else "cpu")
 
-    def decompositions(self, core: Decompositions, *, training: bool) -> Decompositions:
-        """Decompose more, for XLA fuses the parts again.
-
-        Attention stays whole in training: its decomposition gives wrong gradients, and this
-        engine has a lowering for both directions.
-        """
-        return super().decompositions(core, training=training) | ties.decompositions()
-
     def unsupported_reason(self, node: Node) -> str:
         """Why a node cannot be given to XLA, as far as shows without trying; or nothing."""
-        denied = table.denied_reason(node.target)
-        if denied:
-            return denied
-        if unfit := _LIMITS.unsupported_reason(node, ("cpu", "cuda")):
-            return unfit
+        why = table.denied_reason(node.target) or _LIMITS.unsupported_reason(node, ("cpu", "cuda"))
+        if why:
+            return why
         devices = {tensor.device.type for tensor in tensors(node)}
         if len(devices) > 1:
             return "Its tensors lie on several devices."
@@ -106,8 +98,7 @@ class XlaBackend(TriedBackend):
     @contextlib.contextmanager
     def quiet(self) -> Iterator[None]:
         """JAX warns; and it is to trace outside of torch's modes."""
-        with dispatch.outside_modes(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with dispatch.outside_modes(), warnings.catch_warnings(action="ignore"):
             yield
 
 

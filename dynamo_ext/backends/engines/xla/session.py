@@ -8,6 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
+from unittest import mock
 
 import torch
 from torch.fx import GraphModule
@@ -42,25 +43,12 @@ def client(kind: str) -> Any:
         missing = ours.keys() - os.environ.keys()
         os.environ.update({name: ours[name] for name in missing})
         try:
-            with _no_word_at_forks():
+            # It would have every later fork warn: `!ls` in a cell is one. Windows has none.
+            with mock.patch.object(os, "register_at_fork", create=True):
                 return jax.local_devices(backend=kind)[0]
         finally:
             for name in missing:
                 del os.environ[name]
-
-
-@contextlib.contextmanager
-def _no_word_at_forks() -> Iterator[None]:
-    """Keep JAX, as it starts, from warning at every later fork: ``!ls`` in a cell is one."""
-    register = getattr(os, "register_at_fork", None)
-    if register is None:  # Windows has no forks
-        yield
-        return
-    os.register_at_fork = lambda **_: None
-    try:
-        yield
-    finally:
-        os.register_at_fork = register
 
 
 @contextlib.contextmanager

@@ -40,7 +40,8 @@ def separate(
     on is left as it is: none would get through a cast.
     """
     placeholders: list[Node] = list(graph.graph.find_nodes(op="placeholder"))
-    if any(map(_switches_gradients_on, graph.graph.nodes)):
+    names = ((getattr(node.target, "__name__", ""), node.args) for node in graph.graph.nodes)
+    if any(name in _GRADIENTS_ON and args[0] is _GRADIENTS_ON[name] for name, args in names):
         return {}
     changing = (node for node in graph.graph.nodes if effects.of_node(node).changes)
     changed = {root_of(given) for node in changing for given in node.all_input_nodes}
@@ -62,11 +63,6 @@ def separate(
             user.replace_input_with(node, cast)
     graph.recompile()
     return found
-
-
-def _switches_gradients_on(node: Node) -> bool:
-    name = getattr(node.target, "__name__", "")
-    return name in _GRADIENTS_ON and node.args[0] is _GRADIENTS_ON[name]
 
 
 def _is_weight(value: Any) -> bool:

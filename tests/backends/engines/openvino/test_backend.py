@@ -241,13 +241,13 @@ def test_infinity_is_tried_where_other_engines_are_excused(
     # What torch's own kernel answers there differs by processor, so that is not asked here.
     node = node_of(torch.ops.aten.gelu.default, torch.randn(7, 11))
     tried: list[str] = []
-    made = trial._made
+    made = trial._values
 
     def spy(source: Any, name: str, *rest: Any) -> torch.Tensor:
         tried.append(name)
         return made(source, name, *rest)
 
-    monkeypatch.setattr(trial, "_made", spy)
+    monkeypatch.setattr(trial, "_values", spy)
     monkeypatch.setattr(trial.verdict, "disagreement", lambda *_, **__: "")
     assert module.OpenVinoBackend().supports(node).supported
     assert "infinite" in tried
