@@ -8,16 +8,7 @@ import pytest
 import torch
 
 from dynamo_ext.analysis.advice import advise
-from tests.analysis.test_advice import (
-    MODEL,
-    NET,
-    SITUATIONS,
-    X,
-    finds_nonzero,
-    run,
-    scales,
-    sums,
-)
+from tests.analysis.test_advice import MODEL, NET, SITUATIONS, X, finds_nonzero, run, scales, sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

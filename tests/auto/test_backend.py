@@ -368,11 +368,7 @@ def test_who_would_begin_after_the_time_for_compiling_is_left_out(monkeypatch):
     ofi = registry.get("ofi")
     lower = ofi.lower_for
     monkeypatch.setattr(ofi, "lower_for", lambda *args: wait(1.1) or lower(*args))
-    options = {
-        "candidates": "ofi+ts",
-        "budget": 0.3,
-        "remember": False,
-    }
+    options = {"candidates": "ofi+ts", "budget": 0.3, "remember": False}
     module = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 8))
     fast = dynamo_ext.optimize("auto", options=options)(module)
     x = torch.randn(3, 8)

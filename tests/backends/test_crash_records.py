@@ -16,14 +16,7 @@ from dynamo_ext.backends import crash_records
 from dynamo_ext.backends.crash_records import Attempt
 from tests import forks
 from tests.backends.kernels import kernel, until
-from tests.stores import (
-    at_once,
-    keys,
-    kill_at_any_moment,
-    left_behind,
-    on_a_full_disk,
-    read_only,
-)
+from tests.stores import at_once, keys, kill_at_any_moment, left_behind, on_a_full_disk, read_only
 
 if TYPE_CHECKING:
     from pathlib import Path

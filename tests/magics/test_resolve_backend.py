@@ -7,10 +7,7 @@ from typing import Any
 import pytest
 
 from dynamo_ext.backends import user_backends
-from dynamo_ext.errors import (
-    OptionError,
-    UnknownBackendError,
-)
+from dynamo_ext.errors import OptionError, UnknownBackendError
 from dynamo_ext.magics.resolve_backend import choose
 from tests.capture.live import Live
 

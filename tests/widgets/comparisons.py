@@ -58,10 +58,7 @@ FASTER = (
     row("inductor", 2.3e-3, 1.82, options=(("mode", "max-autotune"),)),
     row("openvino", 2.25e-3, 1.87, in_engine=41),
 )
-SAME_AND_SLOWER = (
-    row("onnxrt", 4.19e-3, 1.003, speedup=speedup(1.003)),
-    row("ts", 12e-3, 0.35),
-)
+SAME_AND_SLOWER = (row("onnxrt", 4.19e-3, 1.003, speedup=speedup(1.003)), row("ts", 12e-3, 0.35))
 NOT_COUNTED = (
     row("tvm", 1.1e-3, 3.8, outcome="wrong", reason=OFF, remedy="Look.", accuracy=(FAR,)),
     row("lazy", 4.3e-3, 0.98, outcome="eager", reason="aten.foo: it fell back", in_engine=0),

@@ -190,8 +190,7 @@ UNAVAILABLE = dataclasses.replace(
 )
 LONG_ERROR = "RuntimeError: lowering failed\n" + "\n".join(f"  at node_{n} <i>" for n in range(400))
 LOWER = dataclasses.replace(
-    CLEAN,
-    fallbacks=(Fallback("lower", "graph", "g0", "", "RuntimeError", LONG_ERROR, "", 1),),
+    CLEAN, fallbacks=(Fallback("lower", "graph", "g0", "", "RuntimeError", LONG_ERROR, "", 1),)
 )
 NOTHING = Report("optimize", "inductor", "cell 7", CodeBlock("c", "ipy.py", 2, CELL), 0.002, 0.0)
 RUN = dataclasses.replace(

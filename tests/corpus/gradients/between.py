@@ -41,9 +41,7 @@ CASES: list[Case] = [
         "rows = [torch.autograd.grad(a[i, 0], h, retain_graph=True)[0] for i in range(2)]",
     ),
     case(
-        "asked in the cell that binds",
-        HEAD,
-        TWO + "at_h, at_a = torch.autograd.grad(loss, (h, a))",
+        "asked in the cell that binds", HEAD, TWO + "at_h, at_a = torch.autograd.grad(loss, (h, a))"
     ),
     case("retain_grad in a later cell", HEAD, TWO, "# plain\nh.retain_grad()\nloss.backward()"),
     case(

@@ -64,7 +64,7 @@ box.update()
 y = box.result
 del box
 """,
-    ),
+    )
 ]
 
 TIMERS = [
@@ -203,7 +203,7 @@ after = plt.rcParams['lines.linewidth']
 plt.close()
 del line
 """,
-    ),
+    )
 ]
 
 TRIED = [

@@ -10,8 +10,7 @@ from dynamo_ext.magics.argument_errors import closest, parse
 
 
 @pytest.mark.parametrize(
-    ("word", "expected"),
-    [("onxrt", "onnxrt"), ("onnxrt", "onnxrt"), ("zzzz", ""), ("", "")],
+    ("word", "expected"), [("onxrt", "onnxrt"), ("onnxrt", "onnxrt"), ("zzzz", ""), ("", "")]
 )
 def test_the_closest_word(word: str, expected: str) -> None:
     assert closest(word, ["onnxrt", "openvino"]) == expected

@@ -96,11 +96,7 @@ def workers():
 def deadly():
     candidates = [fine, crashing, leaving, killed, starving, quitting, locked, "tensorrt"]
     return dynamo_ext.compare(
-        model(),
-        (torch.randn(4, 8),),
-        candidates,
-        rounds=ROUNDS,
-        isolate=True,
+        model(), (torch.randn(4, 8),), candidates, rounds=ROUNDS, isolate=True
     )
 
 

@@ -64,10 +64,7 @@ def test_the_codes_own_error_is_raised_here():
     def f(x):
         raise KeyError(x)
 
-    with (
-        concurrent.futures.ThreadPoolExecutor(1) as pool,
-        pytest.raises(KeyError, match="tensor"),
-    ):
+    with concurrent.futures.ThreadPoolExecutor(1) as pool, pytest.raises(KeyError, match="tensor"):
         dynamo_ext.compare(f, (torch.ones(3),), [fine], executor=pool)
 
 

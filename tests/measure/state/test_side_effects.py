@@ -17,11 +17,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from dynamo_ext.measure.state.side_effects import (
-    WORKERS,
-    RefusedEffectError,
-    effects,
-)
+from dynamo_ext.measure.state.side_effects import WORKERS, RefusedEffectError, effects
 
 
 @pytest.fixture(autouse=True)

@@ -125,11 +125,7 @@ def half_complex(value):
         (table, lambda v: v.__setitem__("c", 1), lambda v: v.to_dict()),
         (table, lambda v: v.iloc.__setitem__((0, 0), 9.0), lambda v: v.to_dict()),
         (lambda: np.ma.array([1, 2], mask=[0, 1]), lambda v: v.mask.fill(1), lambda v: v.tolist()),
-        (
-            lambda: torch.amp.GradScaler("cpu"),
-            lambda v: v.scale(torch.ones(1)),
-            lambda v: v._scale,
-        ),
+        (lambda: torch.amp.GradScaler("cpu"), lambda v: v.scale(torch.ones(1)), lambda v: v._scale),
         (scheduled, lambda v: v.step(), lambda v: (v.last_epoch, v.get_last_lr())),
         (loader, lambda v: setattr(v, "timeout", 5), lambda v: v.timeout),
         (lambda: types.SimpleNamespace(a=1), lambda v: setattr(v, "b", 1), lambda v: dict(vars(v))),

@@ -329,12 +329,7 @@ def test_ratios_have_three_digits(value, words):
 
 @pytest.mark.parametrize(
     ("value", "words"),
-    [
-        (12, "12 B"),
-        (4096, "4.0 KiB"),
-        (1.5 * 2**20, "1.5 MiB"),
-        (3 * 2**30, "3.0 GiB"),
-    ],
+    [(12, "12 B"), (4096, "4.0 KiB"), (1.5 * 2**20, "1.5 MiB"), (3 * 2**30, "3.0 GiB")],
 )
 def test_sizes_have_units(value, words):
     assert number_text.size(value) == words

@@ -37,13 +37,7 @@ def test_with_no_graph_every_statement_is_eager(reports):
 
 def test_html_shows_code_labels_key_and_break(reports, page):
     read = page(code.html(reports["mixed"]))
-    for words in (
-        "g0: onnxrt",
-        "g1: onnxrt + eager",
-        "eager ✂",
-        "✂ It prints.",
-        "gb0059",
-    ):
+    for words in ("g0: onnxrt", "g1: onnxrt + eager", "eager ✂", "✂ It prints.", "gb0059"):
         assert words in read.text
     assert 'print("<b>&", x.shape)' in read.text
 

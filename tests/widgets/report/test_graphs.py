@@ -49,13 +49,7 @@ def test_inputs_are_read_from_args_and_kwargs():
         Operation("call_function", "b", "f", "(a, [%dim, x])", "{'out': a}"),
         Operation("call_function", "c", "f", "(dim=1, x(3))", "{}"),
     ]
-    assert svg.inputs_of(ops) == {
-        "x": [],
-        "dim": [],
-        "a": ["x"],
-        "b": ["a", "dim", "x"],
-        "c": [],
-    }
+    assert svg.inputs_of(ops) == {"x": [], "dim": [], "a": ["x"], "b": ["a", "dim", "x"], "c": []}
 
 
 def test_parameters_fold_and_find_keeps_neighbours(reports):

@@ -15,13 +15,7 @@ from dynamo_ext.backends.engines.openvino import backend as module
 from dynamo_ext.backends.engines.openvino import ran, session
 from dynamo_ext.backends.support import trial
 from tests.backends.engine_zoo import ZOO as COMMON
-from tests.backends.engine_zoo import (
-    lowered,
-    mlp,
-    node_of,
-    square,
-    takes_whole,
-)
+from tests.backends.engine_zoo import lowered, mlp, node_of, square, takes_whole
 from tests.backends.own_process import silent
 
 Harness = Any

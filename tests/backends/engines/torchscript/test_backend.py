@@ -13,13 +13,7 @@ import dynamo_ext
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.engines.torchscript.backend import TS
 from tests.backends.engine_zoo import ZOO as COMMON
-from tests.backends.engine_zoo import (
-    cnn,
-    follows_its_weights,
-    has_eagers_gradients,
-    mlp,
-    same,
-)
+from tests.backends.engine_zoo import cnn, follows_its_weights, has_eagers_gradients, mlp, same
 
 Harness = Any
 

@@ -16,13 +16,7 @@ from dynamo_ext.backends.engines.tvm import target as tvm_target
 from dynamo_ext.backends.engines.tvm.ops import CONVERTERS
 from dynamo_ext.backends.engines.tvm.schedule import rules
 from tests.backends.engine_zoo import ZOO as COMMON
-from tests.backends.engine_zoo import (
-    gives_what_eager_gives,
-    node_of,
-    same,
-    square,
-    takes_whole,
-)
+from tests.backends.engine_zoo import gives_what_eager_gives, node_of, same, square, takes_whole
 from tests.needs import needs
 
 needs("tvm")
@@ -55,10 +49,7 @@ ZOO: dict[str, tuple[Any, tuple[Any, ...]]] = {
         (torch.randn(1, 2, 7, 7),),
     ),
     "product64": (lambda x: x @ x + 1, (torch.randn(4, 4, dtype=torch.float64),)),
-    "any of NaN": (
-        lambda x: (x.any(), x.any(1), (x * 2).exp()),
-        (torch.full((2, 3), torch.nan),),
-    ),
+    "any of NaN": (lambda x: (x.any(), x.any(1), (x * 2).exp()), (torch.full((2, 3), torch.nan),)),
     "itself": (
         lambda x: (x == x, x != x, x <= x, x - x, x / x, x.isfinite()),  # noqa: PLR0124 - the point of it
         (torch.tensor([1.0, torch.inf, torch.nan, 0.0]),),

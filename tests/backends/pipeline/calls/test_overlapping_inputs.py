@@ -22,11 +22,7 @@ def pair(kind: str, size: int) -> tuple[torch.Tensor, torch.Tensor]:
     return memory[:size], second.get(kind, torch.arange(float(size)))
 
 
-ORDERS = (
-    ("own", "shifted", "own"),
-    ("shifted", "own", "shifted"),
-    ("apart", "shifted", "apart"),
-)
+ORDERS = (("own", "shifted", "own"), ("shifted", "own", "shifted"), ("apart", "shifted", "apart"))
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=" ".join)

@@ -76,10 +76,7 @@ def run(name: str) -> Report:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param("numbers", marks=captures_less("2.13", "recompiles for each number")),
-        "tensors",
-    ],
+    [pytest.param("numbers", marks=captures_less("2.13", "recompiles for each number")), "tensors"],
 )
 def test_a_function_that_appends_is_compiled_a_few_times(name: str) -> None:
     report = run(name)

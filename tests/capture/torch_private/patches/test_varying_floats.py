@@ -99,9 +99,7 @@ def to_method(x: torch.Tensor) -> tuple[torch.Tensor, set[float]]:
 
 
 @pytest.mark.parametrize(
-    "function",
-    [given, listed, named, added, compared, told],
-    ids=lambda f: f.__name__,
+    "function", [given, listed, named, added, compared, told], ids=lambda f: f.__name__
 )
 def test_what_goes_on_after_a_number_compiles_no_more_than_twice(
     function: Callable[..., Any],
