@@ -121,6 +121,7 @@ def attention_decomposition() -> Decompositions:
     return decompositions_of([_ATTENTION])
 
 
+@functools.cache
 def gpu_attention() -> Decompositions:
     """Attention's fused kernels on CUDA as the operations that they compute, without gradients.
 

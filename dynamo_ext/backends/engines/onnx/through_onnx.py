@@ -1,5 +1,6 @@
 """What backends have in common that are given partitions as ONNX."""
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -89,6 +90,7 @@ class ThroughOnnx(TriedBackend):
         return one_line(error, _NOISE)
 
 
+@functools.cache
 def _split_attention() -> Decompositions:
     """Attention decomposed where it has a mask, or fewer keys' heads than queries'.
 
