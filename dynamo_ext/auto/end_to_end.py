@@ -66,6 +66,11 @@ class Rehearsal:
         self.settings = settings
         # For good: a later check begins without their lower variants.
         self._kept_full: weakref.WeakSet[GraphEntry] = weakref.WeakSet()
+        self._reset()
+
+    def _reset(self) -> None:
+        self._members = weakref.WeakKeyDictionary[GraphEntry, AutotunedGraph]()
+        self._found = EndToEnd(str(self.settings.bound), inputs=len(self.settings.check_on))
 
     def before(self, run: RunLog) -> None:
         """Check where that is due; ``run`` gets what is compiled for it, and none of its calls.
@@ -73,14 +78,12 @@ class Rehearsal:
         Raises what an interrupt raises, and ``OptionError`` for a metric of the user's that fails,
         or where nothing but calibration was asked for and the cell cannot be run for it.
         """
-        settings = self.settings
         if self.due:
-            self._members = weakref.WeakKeyDictionary[GraphEntry, AutotunedGraph]()
-            self._found = EndToEnd(str(settings.bound), inputs=len(settings.check_on))
+            self._reset()
             self._check_apart(run)
         else:
             self._note(seconds=0.0, earlier=True)
-        if (lack := self._found.lack) and settings.bound is None:
+        if (lack := self._found.lack) and self.settings.bound is None:
             message = f"--check-on cannot calibrate: {sentence(lack)}"
             raise OptionError(message, "Leave it out, or calibrate by dynamo_ext.calibrating().")
 

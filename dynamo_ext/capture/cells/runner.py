@@ -4,6 +4,7 @@ import sys
 import time
 import traceback
 import weakref
+from collections.abc import MutableMapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -43,7 +44,7 @@ class CellState:
 
     ``trials`` and ``calls`` are the last run's, of its loops' turns and of its graphs' calls.
     ``spent`` are seconds that its runs took to compile and race, by backend. ``left`` has what its
-    runs leave to Python (``RunLog.left``), by backend.
+    runs leave to Python (``RunLog.left``), by compiler: a backend with its options.
     """
 
     program: CellProgram
@@ -53,7 +54,9 @@ class CellState:
     trials: Trials | None = None
     calls: CallTrial | None = None
     spent: dict[str, float] = field(default_factory=dict)
-    left: dict[str, weakref.WeakKeyDictionary[Any, Left]] = field(default_factory=dict)
+    left: MutableMapping[RecordedCompiler, MutableMapping[Any, Left]] = field(
+        default_factory=weakref.WeakKeyDictionary
+    )
 
     def release(self) -> None:
         """Let go of everything that was compiled for this text."""
@@ -77,8 +80,8 @@ def run_cell(
     """
     program, tracer = state.program, stepper.tracer
     forget_stale()
-    if run.decides or facts.mode == "run":
-        run.left = state.left.setdefault(facts.backend, weakref.WeakKeyDictionary())
+    if tracer.compiler is not None and (run.decides or facts.mode == "run"):
+        run.left = state.left.setdefault(tracer.compiler, weakref.WeakKeyDictionary())
     calls: CallTrial | None = None
     error: BaseException | None = None
     debugger = sys.gettrace()

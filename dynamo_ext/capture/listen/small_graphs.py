@@ -1,8 +1,8 @@
 """Functions and containers that gain nothing by being captured for each of many calls.
 
-Later runs of the cell on the same backend leave them to Python. Which graphs are too small is a
-rule and no measurement: a kernel that runs the same cells again computes the same bits. Calling
-compiled code takes some 40 microseconds, and more where autograd records it.
+Later runs of the cell on the same backend, with the same options, leave them to Python. Which
+graphs are too small is a rule and no measurement: a kernel that runs the same cells again computes
+the same bits. Calling compiled code takes some 40 microseconds, and more where autograd records it.
 """
 
 import collections

@@ -85,7 +85,8 @@ def test_what_a_cell_leaves_to_python_others_capture(cells: Live) -> None:
     assert calls(elsewhere) == [1]
     assert elsewhere.fallbacks == ()
     assert calls(cells.report(cell)) == []
-    assert calls(cells.report(cell, "-b aot_eager")) == [40], "of another backend it is not known"
+    for line in ("-b aot_eager", "-b eager --dynamic"):
+        assert calls(cells.report(cell, line)) == [40], "of other options it is not known"
     cells.well("heard = []\ndef noted(graph, _): heard.append(graph); return graph.forward")
     cells.well("torch.compile(little, backend=noted)(x)")
     assert len(cells.names["heard"]) == 1, "torch.compile finds it as it was"
