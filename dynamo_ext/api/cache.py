@@ -1,7 +1,11 @@
 """What is kept on disk: races, engines that ended a process, answers, programs and graphs."""
 
 import collections
+import dataclasses
+import json
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from dynamo_ext.auto.backend import BACKEND
 from dynamo_ext.auto.cache import Entry, Place, Store
@@ -17,6 +21,22 @@ from dynamo_ext.records.common import checked, plain
 from dynamo_ext.widgets.comparison.number_text import size
 
 ACTIONS = ("show", "clear", "export", "import")
+
+
+@dataclass(frozen=True)
+class _Export:
+    """What a file has: races, and by their keys programs of engines and graphs of AOTAutograd."""
+
+    format: Literal[1]
+    contests: list[Entry]
+    programs: dict[str, str] = field(default_factory=dict)
+    graphs: dict[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """How many races, and of the others those that there are."""
+        kinds = (self.programs, "program"), (self.graphs, "graph")
+        others = [f", {count(len(entries), noun)}" for entries, noun in kinds if entries]
+        return "".join([count(len(self.contests), "race"), *others])
 
 
 def cache(action: str = "show", file: str = "") -> str:
@@ -35,8 +55,8 @@ def cache(action: str = "show", file: str = "") -> str:
     if action == "clear":
         return _cleared(store)
     if action == "export":
-        return f"{count(_export(store, path), 'race')} written to {path}."
-    return f"{count(store.take(path), 'race')} read from {path}."
+        return f"{_export(store, path)} written to {path}."
+    return f"{_import(store, path)} read from {path}."
 
 
 def _shown(store: Store) -> str:
@@ -65,13 +85,34 @@ def _cleared(store: Store) -> str:
     return " ".join(said)
 
 
-def _export(store: Store, path: Path) -> int:
+def _export(store: Store, path: Path) -> _Export:
+    written = _Export(1, store.all(), EngineStore().packed(), normalisation.store().packed())
     try:
-        return store.export(path)
+        path.write_text(json.dumps(dataclasses.asdict(written), indent=1), encoding="utf-8")
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
         message = f"{path} cannot be written: {reason}."
         raise OptionError(message, "Give a file in a folder of yours that exists.") from None
+    return written
+
+
+def _import(store: Store, path: Path) -> _Export:
+    """Keep what ``_export`` wrote, perhaps on another machine of the same kind."""
+    try:
+        found = checked(_Export, plain(path.read_bytes()))
+        EngineStore().unpack(found.programs)
+        normalisation.store().unpack(found.graphs)
+    except FileNotFoundError:
+        message = f"There is no file {path}."
+    except OSError as error:
+        message = f"{path} cannot be read: {(error.strerror or type(error).__name__).lower()}."
+    except (RecordFormatError, ValueError):
+        message = f"{path} is not an export that this version can read."
+    else:
+        for entry in found.contests:
+            store.remember(entry.graph, entry.place, entry.contest, entry.made)
+        return found
+    raise RecordFormatError(message, "Give a file that %dynamo cache export wrote.")
 
 
 def _summary(entries: list[Entry], path: Path) -> str:

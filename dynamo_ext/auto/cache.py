@@ -10,8 +10,6 @@ import statistics
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
 
 import torch
 
@@ -64,12 +62,6 @@ class Entry:
     made: float
 
 
-@dataclass(frozen=True)
-class _Export:
-    format: Literal[1]
-    contests: list[Entry]
-
-
 class Store(Table):
     """Races by graph and place."""
 
@@ -100,32 +92,6 @@ class Store(Table):
         """Keep a race, instead of an earlier one of the same graph at the same place."""
         text = json.dumps(dataclasses.asdict(contest))
         self.keep([(graph, place, text, time.time() if made is None else made)])
-
-    def export(self, path: Path) -> int:
-        """Write every race to a JSON file; how many there are."""
-        entries = self.all()
-        text = json.dumps(dataclasses.asdict(_Export(1, entries)), indent=1)
-        path.write_text(text, encoding="utf-8")
-        return len(entries)
-
-    def take(self, path: Path) -> int:
-        """Read what ``export`` wrote, perhaps on another machine of the same kind; how many.
-
-        Raises ``RecordFormatError`` where the file is none, or cannot be read.
-        """
-        try:
-            entries = checked(_Export, plain(path.read_bytes())).contests
-        except FileNotFoundError:
-            message = f"There is no file {path}."
-        except OSError as error:
-            message = f"{path} cannot be read: {(error.strerror or type(error).__name__).lower()}."
-        except RecordFormatError:
-            message = f"{path} is not an export of races that this version can read."
-        else:
-            for entry in entries:
-                self.remember(entry.graph, entry.place, entry.contest, entry.made)
-            return len(entries)
-        raise RecordFormatError(message, "Give a file that %dynamo cache export wrote.")
 
 
 def _entry(row: tuple[object, ...]) -> Entry | None:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from dynamo_ext.auto.cache import Store
-from dynamo_ext.errors import FallbackWarning, RecordFormatError
+from dynamo_ext.errors import FallbackWarning
 from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
 from tests.stores import at_once, kill_at_any_moment, on_a_full_disk, read_only
 
@@ -62,38 +62,6 @@ def test_races_are_forgotten(store):
     assert [entry.graph for entry in store.all()] == ["h"]
     assert store.clear() == 1
     assert store.all() == []
-
-
-def test_races_can_be_carried_elsewhere(store, tmp_path):
-    store.remember("g", "p", CONTEST)
-    assert store.export(tmp_path / "races.json") == 1
-    other = Store(tmp_path / "other.sqlite")
-    assert other.take(tmp_path / "races.json") == 1
-    assert other.all() == store.all()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "[]",
-        "{}",
-        "null",
-        "\udcff",
-        "[" * 200_000,
-        '{"format": 99, "contests": []}',
-        '{"format": "1", "contests": []}',
-        '{"format": 1}',
-        '{"format": 1, "contests": [null]}',
-        f'{{"format": 1, "contests": [{"[" * 200_000}',
-    ],
-    ids=lambda text: text[:40],
-)
-def test_a_file_that_is_no_export_is_refused(store, tmp_path, text):
-    path = tmp_path / "bad.json"
-    path.write_text(text, errors="surrogateescape")
-    with pytest.raises(RecordFormatError, match=r"export|Export"):
-        store.take(path)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +169,7 @@ BAD_ROWS = {
 
 
 @pytest.mark.parametrize("change", BAD_ROWS)
-def test_a_row_that_cannot_be_read_is_no_race_and_is_raced_again(store, tmp_path, change):
+def test_a_row_that_cannot_be_read_is_no_race_and_is_raced_again(store, change):
     store.remember("g", "p", CONTEST)
     store.remember("h", "p", CONTEST)
     connection = sqlite3.connect(store.path)
@@ -210,7 +178,6 @@ def test_a_row_that_cannot_be_read_is_no_race_and_is_raced_again(store, tmp_path
     connection.close()
     assert store.find("g", "p") is None
     assert [entry.graph for entry in store.all()] == ["h"]
-    assert store.export(tmp_path / "races.json") == 1
     store.remember("g", "p", CONTEST)
     assert store.find("g", "p").contest == CONTEST
 

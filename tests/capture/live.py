@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 import dynamo_ext
+from dynamo_ext.capture.cells.turn_trial import Outcomes
 from tests.frozen_objects import older_objects_frozen
 from tests.magics.shell import Notebook, notebook
 
@@ -78,8 +79,9 @@ class Live:
 
 @contextlib.contextmanager
 def live(*setup: str) -> Iterator[Live]:
-    """A fresh notebook with torch imported, and a Dynamo that has compiled nothing."""
+    """A fresh notebook with torch imported, where nothing is compiled and no cell is known."""
     torch._dynamo.reset()
+    Outcomes().clear()
     with notebook() as shell:
         shell.run_line_magic("load_ext", "dynamo_ext")
         cells = Live(shell)

@@ -9,9 +9,11 @@ import dataclasses
 import hashlib
 import itertools
 import os
+import re
 import stat
 import threading
-from collections.abc import Callable
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -29,6 +31,7 @@ EVERY = 32
 _written = itertools.count()
 
 _DIGEST = hashlib.sha256
+_KEY = re.compile("[0-9a-f]{32}")
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -83,6 +86,21 @@ class EngineStore:
         for *_, path in found:
             self.forget(path.name)
         return len(found)
+
+    def packed(self) -> dict[str, str]:
+        """All programs by their keys, in base64."""
+        keys = [path.name for *_, path in self.files() if _KEY.fullmatch(path.name)]
+        found = ((key, self.find(key)) for key in keys)
+        return {key: b64encode(text).decode() for key, text in found if text is not None}
+
+    def unpack(self, programs: Mapping[str, str]) -> None:
+        """Keep what another store packed; raises ``ValueError`` where it is not such."""
+        found = {key: b64decode(text, validate=True) for key, text in programs.items()}
+        if not all(map(_KEY.fullmatch, found)):
+            msg = "A key is not a digest."
+            raise ValueError(msg)
+        for key, program in found.items():
+            self.keep(key, program)
 
     def _drop_oldest(self) -> None:
         files = self.files()

@@ -8,6 +8,7 @@ from collections.abc import MutableMapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from dynamo_ext.capture.cells import parameters
 from dynamo_ext.capture.cells.block_runner import Stepper
 from dynamo_ext.capture.cells.call_trial import CallTrial, call_trial, note
 from dynamo_ext.capture.cells.missing_names import forget_on_the_way_to, leave_out_missing_name
@@ -16,7 +17,7 @@ from dynamo_ext.capture.cells.turn_trial import Trials
 from dynamo_ext.capture.cells.user_traceback import users_traceback
 from dynamo_ext.capture.code.replaced_methods import forget_stale, watch_changed
 from dynamo_ext.capture.code.tensor_reachability import reaches_tensors
-from dynamo_ext.capture.listen import eager_frames, small_graphs
+from dynamo_ext.capture.listen import eager_frames, left_before, small_graphs
 from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler
 from dynamo_ext.capture.listen.run_log import Left, Recording, RunLog
 from dynamo_ext.capture.report.builder import build_report
@@ -44,7 +45,8 @@ class CellState:
 
     ``trials`` and ``calls`` are the last run's, of its loops' turns and of its graphs' calls.
     ``spent`` are seconds that its runs took to compile and race, by backend. ``left`` has what its
-    runs leave to Python (``RunLog.left``), by compiler: a backend with its options.
+    runs leave to Python (``RunLog.left``), by compiler (a backend with its options) and by the
+    number of ``parameters``.
     """
 
     program: CellProgram
@@ -54,7 +56,7 @@ class CellState:
     trials: Trials | None = None
     calls: CallTrial | None = None
     spent: dict[str, float] = field(default_factory=dict)
-    left: MutableMapping[RecordedCompiler, MutableMapping[Any, Left]] = field(
+    left: MutableMapping[RecordedCompiler, dict[int, MutableMapping[Any, Left]]] = field(
         default_factory=weakref.WeakKeyDictionary
     )
 
@@ -80,8 +82,11 @@ def run_cell(
     """
     program, tracer = state.program, stepper.tracer
     forget_stale()
+    size = 0
     if tracer.compiler is not None and (run.decides or facts.mode == "run"):
-        run.left = state.left.setdefault(tracer.compiler, weakref.WeakKeyDictionary())
+        size = parameters.count(program, stepper.namespace)
+        left = state.left.setdefault(tracer.compiler, {})
+        run.left = left.setdefault(size, weakref.WeakKeyDictionary())
     calls: CallTrial | None = None
     error: BaseException | None = None
     debugger = sys.gettrace()
@@ -97,7 +102,7 @@ def run_cell(
         ):
             if check is not None:
                 check.before(run)
-            calls = _trials(state, stepper, run)
+            calls = _trials(state, stepper, run, size)
             run_traced(program, stepper)
     except BaseException as raised:  # noqa: BLE001 - handed to the caller, interrupts too
         error = raised
@@ -109,9 +114,10 @@ def run_cell(
     if tracer.compiler is not None:
         state.last_compiler = tracer.compiler
     if state.trials is not None:
-        state.trials.save(company.cores)
         note(calls, run, started, company.cores)
         small_graphs.leave_to_python(run)
+        state.trials.keep_left(left_before.to_remember(run))
+        state.trials.save(company.cores)
     if facts.mode == "optimize":
         eager_frames.update(run, facts.backend)
     facts = replace(
@@ -137,13 +143,14 @@ def run_cell(
     return report, error
 
 
-def _trials(state: CellState, stepper: Stepper, run: RunLog) -> CallTrial | None:
+def _trials(state: CellState, stepper: Stepper, run: RunLog, size: int) -> CallTrial | None:
     """Begin the trials of a run that decides by them; that of its graphs' calls."""
     former, state.trials = state.trials, None
     compiler = stepper.tracer.compiler
     if not run.decides or compiler is None:
         return None
-    state.trials = stepper.trials = Trials(state.program.source, compiler, former)
+    state.trials = stepper.trials = Trials(state.program.source, compiler, size, former)
+    run.left_before = state.trials.left
     same = former is not None and former.place == state.trials.place
     state.calls = call_trial(state.trials, compiler.name, run, state.calls if same else None)
     return state.calls

@@ -35,6 +35,9 @@ _BEFORE, _EACH = 20, 6
 _FEWEST = 16
 """Turns of a run whose trial goes on in the next run of the cell, where this one was too short."""
 
+_LEFT = -1
+"""In place of a loop's line, where what is left to Python is kept."""
+
 _STARTED = time.time()
 """What was kept before is another kernel's."""
 
@@ -45,15 +48,19 @@ _MARGIN = 0.95
 class Trials:
     """The trials of the loops of a cell on one backend in one run, and the outcomes of former ones.
 
-    ``compiler`` tells by its ``repr`` what else than the text an outcome depends on. Trials of the
-    run ``before`` that came to no outcome go on.
+    ``compiler`` tells by its ``repr`` what else than the text an outcome depends on, beside how
+    many numbers the ``parameters`` of its models have. Trials of the run ``before`` that came to no
+    outcome go on.
     """
 
-    def __init__(self, source: str, compiler: Any, before: Trials | None = None) -> None:
+    def __init__(
+        self, source: str, compiler: Any, parameters: int = 0, before: Trials | None = None
+    ) -> None:
         self._source = source
         self.place = json.dumps(
             [
-                repr(getattr(compiler, "compiler", compiler)),
+                repr(compiler),
+                parameters,
                 device_model(torch.device("cpu")),
                 torch.get_num_threads(),
                 str(torch.__version__),
@@ -95,6 +102,20 @@ class Trials:
             with contextlib.suppress(ValueError, TypeError):
                 trial.decide(*json.loads(str(value)))
                 trial.is_remembered = float(str(kept)) < _STARTED
+
+    @functools.cached_property
+    def left(self) -> dict[str, Any]:
+        """What earlier runs left to Python, as ``left_before.to_remember`` gives it."""
+        with contextlib.suppress(ValueError, TypeError):
+            for _, _, value, _ in Outcomes().rows("key = ? AND place = ?", *self._key(_LEFT)):
+                return dict(json.loads(str(value)))
+        return {}
+
+    def keep_left(self, left: Mapping[str, Any]) -> None:
+        """Have what is left to Python written where the run ends, if it is not."""
+        if not left.keys() <= self.left.keys():
+            self.left.update(left)
+            self._new.append((*self._key(_LEFT), json.dumps(self.left), time.time()))
 
     def _key(self, line: int) -> tuple[str, str]:
         return hashlib.sha256(f"{line}\n{self._source}".encode()).hexdigest(), self.place

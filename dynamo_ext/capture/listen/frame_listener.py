@@ -15,7 +15,13 @@ from dynamo_ext.capture.code.dynamo_globals import HiddenNames
 from dynamo_ext.capture.code.replaced_methods import guard_watched, watch_changed
 from dynamo_ext.capture.code.source_lines import original_function
 from dynamo_ext.capture.events import capture_disabled
-from dynamo_ext.capture.listen import capture_failures, compiling, new_optimizers, python_libraries
+from dynamo_ext.capture.listen import (
+    capture_failures,
+    compiling,
+    left_before,
+    new_optimizers,
+    python_libraries,
+)
 from dynamo_ext.capture.listen.reuse_listener import ReuseListener
 from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog, active_run
 from dynamo_ext.capture.listen.split_block import divide, divide_turn, note_division
@@ -64,10 +70,11 @@ class FrameListener:
         caller = sys._getframe(1).f_code  # noqa: SLF001 - as documented
         if is_plain(frame.f_code) or python_libraries.follows(frame.f_code, caller):
             return frame_answers.skip_permanently()
-        if _stays_python(frame.f_code, run) or new_optimizers.stays_python(frame, run):
-            return frame_answers.EAGERLY_ONCE
         code = frame.f_code
-        if answer := self._kept_out(frame, cache, state, run, module):
+        left = left_before.answer(code, run)
+        if _stays_python(code, run) or new_optimizers.stays_python(frame, run):
+            return frame_answers.EAGERLY_ONCE
+        if answer := left or self._kept_out(frame, cache, state, run, module):
             return answer
         with (
             first_run.current().working(

@@ -43,9 +43,14 @@ _OUTER_FRAMES = 12
 class RecordedCompiler:
     """One per compiler, so that Dynamo, which compares backends by identity, reuses its code."""
 
-    def __init__(self, compiler: Any) -> None:
+    def __init__(self, compiler: Any, *, dynamic: bool | None = None) -> None:
         self.compiler = compiler
         self.name: str = compiler.name
+        self._dynamic = dynamic
+
+    def __repr__(self) -> str:
+        """What it makes of a graph depends on."""
+        return f"{self.compiler!r}, dynamic={self._dynamic}"
 
     def __call__(self, graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         """Compile one captured graph (Dynamo's backend contract)."""
@@ -174,7 +179,7 @@ def recorded(
     """The one ``RecordedCompiler`` of a compiler and flags: Dynamo asks for the compiler alone."""
     key = (id(compiler), dynamic, fullgraph)
     # As long as one is known, its compiler lives, and no other has that number.
-    return _recorded_compilers.setdefault(key, RecordedCompiler(compiler))
+    return _recorded_compilers.setdefault(key, RecordedCompiler(compiler, dynamic=dynamic))
 
 
 def forget_recorded(compiler: CompilerFn) -> None:

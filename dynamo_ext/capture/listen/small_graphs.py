@@ -8,12 +8,14 @@ the same bits. Calling compiled code takes some 40 microseconds, and more where 
 import collections
 import contextlib
 import types
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch.fx import GraphModule, Node
 
+from dynamo_ext.capture.code.source_lines import original_function
 from dynamo_ext.capture.listen.run_log import FrameEntry, GraphEntry, RunLog
 from dynamo_ext.capture.torch_private import code_cache
 from dynamo_ext.capture.torch_private.patches import containers
@@ -84,17 +86,25 @@ def _leave(code: types.CodeType, module: Any, graphs: list[GraphEntry], run: Run
     why = "each time for a few operations on few numbers"
     if first.is_left_to_python:
         why = "and whose loop gains nothing by captured calls"
-    name = first.frame.name
-    reason = f"`{name}` runs in Python after a run that called it {often:,} times, {why}"
+    reason = (
+        f"`{first.frame.name}` runs in Python after a run that called it {often:,} times, {why}"
+    )
     for frame in {each.frame for each in graphs if module is not None}:
         # Its code is every container's, and runs what fits.
         code_cache.forget_version(code, frame.rewritten() if frame.rewritten else None)
     # What a function in parts calls between them may have large graphs.
     alone = any(each.frame.breaks and not each.is_left_to_python for each in graphs)
-    frame = FrameEntry("", name, first.frame.file, first.frame.line, first.frame.code)
+    note(code, module, (not alone, reason), run)
+
+
+def note(code: types.CodeType, module: Any, left: tuple[bool, str], run: RunLog) -> None:
+    """Have a run leave a function or a container to Python: whether with what it calls, and why."""
+    callees, reason = left
+    name = original_function(code.co_name)
+    frame = FrameEntry("", name, code.co_filename, code.co_firstlineno, weakref.ref(code))
     frame.outcome, frame.reason = "skipped", reason
     frame.fell_back("", reason, _REMEDY, harmless=True)
-    run.left[code if module is None else module] = not alone, frame
+    run.left[code if module is None else module] = callees, frame
     _report(frame, run)
 
 

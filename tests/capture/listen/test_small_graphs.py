@@ -92,6 +92,17 @@ def test_what_a_cell_leaves_to_python_others_capture(cells: Live) -> None:
     assert len(cells.names["heard"]) == 1, "torch.compile finds it as it was"
 
 
+def test_what_is_left_goes_by_the_size_of_the_model(cells: Live) -> None:
+    cells.well(FUNCTION)
+    cells.well("v = torch.ones(200, 8)\ndef through(x): return net(x)")
+    small, cell = "net = torch.nn.Linear(8, 8)", "z = often(through, 40, v)"
+    large = "net = torch.nn.Sequential(torch.nn.Linear(8, 3000), torch.nn.Linear(3000, 8))"
+    for model, first, later in ((small, [40], []), (large, [40], [40]), (small, [], [])):
+        cells.well(model)
+        with torch.no_grad():
+            assert (calls(cells.report(cell)), calls(cells.report(cell))) == (first, later)
+
+
 @pytest.mark.parametrize(("width", "later"), [(8, []), (3000, [40])])
 def test_containers_are_left_one_by_one(cells: Live, width: int, later: list[int]) -> None:
     cells.well(FUNCTION)

@@ -1,0 +1,73 @@
+"""Functions that an earlier kernel's runs of a cell left to Python: this one does not capture them.
+
+They are known by their code, so that one that was edited is captured.
+"""
+
+import hashlib
+import types
+from typing import Any
+
+from dynamo_ext.capture.code.function_code import codes_within
+from dynamo_ext.capture.listen import small_graphs
+from dynamo_ext.capture.listen.run_log import RunLog, active_run
+from dynamo_ext.capture.torch_private import code_cache, frame_answers
+from dynamo_ext.capture.torch_private.patches.loops import python_loops
+from dynamo_ext.capture.torch_private.patches.registry import inliners
+
+_LOOP = False, ""
+"""In place of a reason, where the loops of a function have many turns."""
+
+_PLAIN = {str, int, float, type(None)}
+
+
+def to_remember(run: RunLog) -> dict[str, tuple[bool, str]]:
+    """By digests of their code, functions that are left: whether with what they call, and why."""
+    loops = {_digest(code): _LOOP for code in list(python_loops)}
+    left = {
+        _digest(code): (callees, frame.reason)
+        for code, (callees, frame) in run.left.items()
+        if frame is not None and isinstance(code, types.CodeType)
+    }
+    return loops | left
+
+
+def answer(code: types.CodeType, run: RunLog) -> Any:
+    """Dynamo's answer for a function that ``run.left_before`` has, or ``None``.
+
+    One that has long loops is only noted among these.
+    """
+    known = run.left_before.get(_digest(code)) if run.left_before else None
+    if known is None:
+        return None
+    if tuple(known) == _LOOP:
+        python_loops[code] = True
+        return None
+    code_cache.leave_to_python(code, callees=known[0])
+    small_graphs.note(code, None, known, run)
+    return frame_answers.PYTHON_ONCE if known[0] else frame_answers.EAGERLY_ONCE
+
+
+def _inline(_upstream: Any, _tracer: Any, function: Any, *_: Any, **__: Any) -> None:
+    """Note a function with long loops before it is traced within another one."""
+    if (run := active_run()) is not None and run.left_before:
+        code = function.get_code()
+        if tuple(run.left_before.get(_digest(code), ())) == _LOOP:
+            python_loops[code] = True
+
+
+# Before that which asks whether a function is among them.
+inliners.insert(0, _inline)
+
+
+def _digest(code: types.CodeType) -> str:
+    """The same in each kernel: a cell's file and the order of a set are not."""
+    same = [
+        (
+            each.co_qualname,
+            each.co_code,
+            each.co_names,
+            [const for const in each.co_consts if type(const) in _PLAIN],
+        )
+        for each in codes_within(code)
+    ]
+    return hashlib.sha256(repr(same).encode()).hexdigest()
