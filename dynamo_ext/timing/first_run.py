@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from weakref import WeakKeyDictionary
 
+from dynamo_ext.formatting import seconds
+
 REMEDY = (
     "Run the cell again: each run goes on with new seconds. --first-run SECONDS gives more of "
     "them, --first-run none lifts the limit."
@@ -25,7 +27,7 @@ class FirstRun:
     With ``late_checks`` what was compiled in time is checked later. ``before`` is that of the run
     before of the same code, and ``ran`` what a run took beside this work. ``waiting`` has the
     seconds in eager of what waits for its turn, ``last`` those of the block of work that used up
-    the rest, and its name.
+    the rest, and its name, or that of the block within it that took most of them.
     """
 
     def __init__(
@@ -45,7 +47,7 @@ class FirstRun:
         self._since: float | None = None
         self._begun, self.ran = self._clock(), 0.0
         self.waiting: WeakKeyDictionary[object, float] = WeakKeyDictionary()
-        self.last = 0.0, ""
+        self.last = self._inner = 0.0, ""
         self._blocks = 0
         self._rates: dict[object, float] = {}
         self.before = before
@@ -68,7 +70,10 @@ class FirstRun:
             self._rates[kind] = took / max(size, 1)
             if outermost:
                 self._since = None
-                self.count(took, name)
+                inner, self._inner = self._inner, (0.0, "")
+                self.count(took, inner[1] if 2 * inner[0] > took else name)
+            elif name:
+                self._inner = max(self._inner, (took, name))
 
     def count(self, took: float, name: str = "") -> None:
         """Count seconds of work that is done."""
@@ -104,7 +109,8 @@ class FirstRun:
         where there was none, as long as the blocks so far on average.
         """
         if self.spent >= self.seconds:
-            return f"It was not compiled: the {self.seconds:g} s for the first run were used up."
+            used = f"the {self.seconds:g} s for the first run were used up{self.by()}"
+            return f"It runs in eager in this run: {used}."
         if kind is None:
             return ""
         average = self._spent / max(self._blocks, 1)
@@ -115,6 +121,11 @@ class FirstRun:
                 f"run were used up, and it would take about {expected:.2g} s."
             )
         return ""
+
+    def by(self) -> str:
+        """What used up the last of the seconds, to go on with in a sentence, if it has a name."""
+        took, name = self.last
+        return f", {seconds(took)} by `{name}`" if name else ""
 
 
 _SECONDS = {"eager": 4.0, "aot_eager": 4.0, "auto": 40.0}

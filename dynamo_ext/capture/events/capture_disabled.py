@@ -46,12 +46,11 @@ def observed(mode: str) -> Fallback:
 
 def used_up(given: FirstRun) -> Fallback:
     """Of a run that met something new when its seconds were used up; names what took the last."""
-    of, rest, (took, name) = f"The {given.seconds:g} s", "what is new", given.last
+    of, by, rest = f"The {given.seconds:g} s", given.by(), "what is new"
     if given.left:
-        of, name = f"{given.spent:.3g} of the {given.seconds:g} s", ""
+        of, by = f"{given.spent:.3g} of the {given.seconds:g} s", ""
         rest = "what takes longer than the rest of them"
-    last = f", {seconds(took)} by `{name}`" if name else ""
-    why = f"{of} for the first run were used up{last}: {rest} runs in Python"
+    why = f"{of} for the first run were used up{by}: {rest} runs in Python"
     return of_run(why, given.remedy, cause="time")
 
 
