@@ -52,6 +52,17 @@ def test_what_took_the_last_of_it_is_named() -> None:
     assert message.startswith("The 0.2 s for the first run were used up, 60.0 ms by `loss`: what")
 
 
+@pytest.mark.parametrize(("inner", "name"), [(0.25, "inductor"), (0.05, "the cell")])
+def test_a_block_within_is_named_if_it_took_most(inner: float, name: str) -> None:
+    given = seconds()
+    with given.working("the cell"):
+        with given.working("inductor", "inductor", 3):
+            stopped.now += inner
+        stopped.now += 0.15
+    assert f"by `{name}`: what" in capture_disabled.used_up(given).message
+    assert given.used_up().endswith(f"by `{name}`.")
+
+
 def test_what_is_expected_to_outlast_the_second_half_does_not_begin() -> None:
     given = seconds()
     with given.working("forward", "forward", 2):
