@@ -129,12 +129,7 @@ def study(name: str, *, injected: float, busy: bool, comparisons: int, budget: f
                     continue
                 second = slower_by(injected * timing.median)
             found = dynamo_ext.compare(
-                code,
-                args,
-                {"one": one, "two": second},
-                baseline="one",
-                budget=budget,
-                seed=number,
+                code, args, {"one": one, "two": second}, baseline="one", budget=budget, seed=number
             )
             speedup = found["two"].speedup
             if speedup is None:

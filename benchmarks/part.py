@@ -81,9 +81,7 @@ class Part(Generic[R]):
         return parser
 
     def run(
-        self,
-        parser: argparse.ArgumentParser | None = None,
-        arguments: Sequence[str] | None = None,
+        self, parser: argparse.ArgumentParser | None = None, arguments: Sequence[str] | None = None
     ) -> int:
         """Measure what is not there yet, store, write; 1 where a model has no row, 2 for nothing.
 

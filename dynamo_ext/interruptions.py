@@ -145,6 +145,19 @@ def pass_on(error: BaseException) -> None:
         _raise(found)
 
 
+def failures() -> type[Exception]:
+    """For ``except failures():``, which catches any ``Exception`` but for interruptions.
+
+    What the exception came of, where that is an ``interruption``, is raised in its place.
+    """
+    error = sys.exception()
+    if isinstance(error, Exception):
+        found = _interruption(error, sys._getframe(1))  # noqa: SLF001
+        if found is not None:
+            _raise(found)
+    return Exception
+
+
 def _raise(error: BaseException) -> None:
     context = error.__context__
     try:

@@ -122,9 +122,7 @@ def _cost(single: Single | None) -> str:
 
 
 def _table(
-    rows: Mapping[str, Sequence[Single]],
-    names: Sequence[str],
-    cell: Callable[[Single | None], str],
+    rows: Mapping[str, Sequence[Single]], names: Sequence[str], cell: Callable[[Single | None], str]
 ) -> str:
     return table(
         " | ".join(["model", *(f"{name}:" for name in names)]),

@@ -82,11 +82,7 @@ def _summary(rows: Sequence[Row]) -> str:
     short = [row for row in rows if row.eager_seconds < LONG]
     lines: list[list[object]] = [
         ["models", len(rows), "51 of TorchBench (Update 4)"],
-        [
-            "operations captured, mean over models by time",
-            f"{statistics.mean(shares):.1%}",
-            "83 %",
-        ],
+        ["operations captured, mean over models by time", f"{statistics.mean(shares):.1%}", "83 %"],
         ["operations captured, of all", f"{operations:.1%}", ""],
         ["models captured whole", f"{whole} of {len(rows)}", ""],
         [

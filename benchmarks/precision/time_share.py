@@ -190,9 +190,4 @@ def _torch(precision: str, call: Callable[[], None]) -> Iterator[Seconds]:
     yield seconds
 
 
-_WATCHES = {
-    "openvino": _openvino,
-    "onnxrt": _onnxruntime,
-    "eager": _torch,
-    "inductor": _torch,
-}
+_WATCHES = {"openvino": _openvino, "onnxrt": _onnxruntime, "eager": _torch, "inductor": _torch}

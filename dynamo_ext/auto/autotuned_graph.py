@@ -13,7 +13,7 @@ from dynamo_ext.auto import graph_race, ranking
 from dynamo_ext.backends import calibration, precision
 from dynamo_ext.backends.fx_graph import may_differentiate
 from dynamo_ext.backends.pipeline.calls.graph_call import RUN_FAILURES
-from dynamo_ext.interruptions import Listening, pass_on
+from dynamo_ext.interruptions import Listening, failures
 from dynamo_ext.measure.multi_backend import EAGER, MultiBackendGraph, compile_into, runs_in_engine
 from dynamo_ext.measure.progress import Board
 from dynamo_ext.records.autotune import GraphRace
@@ -128,8 +128,7 @@ class AutotunedGraph:
             # What the cell computed before may have a backward pass to come.
             with given.working(), Listening(), dispatch.versions_kept(args):
                 held = graph_race.run_race(self.switch, args, budget, self._bound, self._board)
-        except Exception as error:  # noqa: BLE001 - whatever it is, eager takes over
-            pass_on(error)
+        except failures() as error:  # whatever it is, eager takes over
             self._failed(error)
             return
         finally:

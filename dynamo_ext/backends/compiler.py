@@ -131,5 +131,9 @@ class Compiler:
         if attempt is not None and (died := attempt.died()) is not None:
             return refused("unavailable", died.message, crash_records.REMEDY)
         context = CompileContext(self.backend, self.options, journal, attempt, *self.bound)
-        with given.working(self.name, *work), Listening(), crash_records.during(attempt, "compiling"):
+        with (
+            given.working(self.name, *work),
+            Listening(),
+            crash_records.during(attempt, "compiling"),
+        ):
             return compile_graph(graph, example_inputs, context)

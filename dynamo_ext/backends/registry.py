@@ -18,7 +18,7 @@ from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.options import mapping_of, resolve
 from dynamo_ext.backends.torch_private import backend_registry
 from dynamo_ext.errors import BackendUnavailableError, OptionError, UnknownBackendError
-from dynamo_ext.interruptions import pass_on
+from dynamo_ext.interruptions import failures
 from dynamo_ext.records.common import FULL, Availability, BackendInfo
 from dynamo_ext.torch_private import version
 
@@ -160,8 +160,7 @@ def probe(backend: Backend, chosen: str = FULL) -> Availability:
         reason = version.reason_without_backend(type(backend).__module__) if found.available else ""
         if found.available and chosen != FULL and (no := fact(backend, "lacks_precision")(chosen)):
             return unavailable(no, f"Use {backend.name} without it.", found.version)
-    except Exception as error:  # noqa: BLE001 - a broken engine must not break the list
-        pass_on(error)
+    except failures() as error:  # a broken engine must not break the list
         reason = f"Looking for it failed: {type(error).__name__}: {error}"
         return unavailable(reason, "Reinstall its package.")
     return unavailable(reason, version.REMEDY) if reason else found

@@ -16,7 +16,7 @@ from dynamo_ext.capture.listen import tracer as tracing
 from dynamo_ext.capture.listen.graph_recorder import RecordedCompiler, forget_recorded
 from dynamo_ext.capture.report.builder import build_report
 from dynamo_ext.capture.torch_private import regions
-from dynamo_ext.interruptions import pass_on
+from dynamo_ext.interruptions import failures
 from dynamo_ext.measure.accuracy import Results
 from dynamo_ext.measure.candidates import Candidate
 from dynamo_ext.measure.workload import Workload
@@ -134,8 +134,7 @@ class CompiledCandidate:
                 self.call_seconds = time.perf_counter() - started
             settle(self.candidate.compiler, again, min(SETTLING, given.left))
             self.call = call
-        except Exception as error:  # noqa: BLE001 - a failing candidate is a row with its reason
-            pass_on(error)
+        except failures() as error:  # a failing candidate is a row with its reason
             self.failure = one_line(error)
         finally:
             workload.restore(thorough=True)

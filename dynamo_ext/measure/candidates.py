@@ -42,9 +42,7 @@ class Candidate:
 
 
 def candidates_of(
-    backends: Backends,
-    options: Mapping[str, Any] | None = None,
-    settings: Settings = _USUAL,
+    backends: Backends, options: Mapping[str, Any] | None = None, settings: Settings = _USUAL
 ) -> list[Candidate]:
     """Settle names, options and availability, before anything runs.
 

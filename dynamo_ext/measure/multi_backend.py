@@ -16,7 +16,7 @@ from dynamo_ext.backends.fx_graph import own_copy
 from dynamo_ext.backends.journal import Journal, active
 from dynamo_ext.backends.pipeline.checkpointing import keep_random_state
 from dynamo_ext.backends.precision import of
-from dynamo_ext.interruptions import pass_on, suppressed
+from dynamo_ext.interruptions import failures, suppressed
 from dynamo_ext.measure import accuracy
 from dynamo_ext.measure.candidate_run import one_line
 from dynamo_ext.measure.progress import Board
@@ -114,8 +114,7 @@ def compile_into(
         try:
             with active(journal, board.doing):
                 switch.compiled[name] = compiler(own_copy(switch.graph), inputs)
-        except Exception as error:  # noqa: BLE001 - others may still compile it
-            pass_on(error)
+        except failures() as error:  # others may still compile it
             switch.errors[name] = error
             board.end(name, one_line(error))
             continue
@@ -176,8 +175,7 @@ class GraphCandidate(TimedCallable):
             return
         try:
             found = self.results(surroundings)
-        except Exception as error:  # noqa: BLE001 - a candidate that fails has lost
-            pass_on(error)
+        except failures() as error:  # a candidate that fails has lost
             self.drop_out("failed", one_line(error))
             return
         judged = accuracy.against(found, expected)

@@ -18,7 +18,7 @@ from dynamo_ext.backends import effects
 from dynamo_ext.backends.pipeline.input_views import root_of
 from dynamo_ext.capture.listen.run_log import GraphCalls
 from dynamo_ext.formatting import count
-from dynamo_ext.interruptions import pass_on, suppressed
+from dynamo_ext.interruptions import failures, suppressed
 from dynamo_ext.measure.candidate_run import one_line
 from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.timing import clock
@@ -60,8 +60,7 @@ class OperationTimes:
         try:
             with company:
                 calls.operation_seconds = time_operations(graph, args)
-        except Exception as error:  # noqa: BLE001 - the call itself follows, and tells what is wrong
-            pass_on(error)
+        except failures() as error:  # the call itself follows, and tells what is wrong
             calls.untimed = one_line(error)
         finally:
             calls.profile_seconds = time.perf_counter() - started

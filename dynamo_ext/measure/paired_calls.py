@@ -14,7 +14,7 @@ from torch.fx import GraphModule
 from dynamo_ext.analysis.speed import FEWEST_PAIRS
 from dynamo_ext.backends import calibration, effects, registry
 from dynamo_ext.capture.listen.run_log import GraphEntry, RunLog
-from dynamo_ext.interruptions import pass_on
+from dynamo_ext.interruptions import failures
 from dynamo_ext.timing import clock, first_run
 from dynamo_ext.torch_private.entered_modes import forward_of
 
@@ -101,8 +101,7 @@ class PairedCalls:
                 entry.paired[sizes] = pairs
                 expected = sum(pairs[-1])
                 run.paired_seconds += time.perf_counter() - started
-        except Exception as error:  # noqa: BLE001 - the user's own call went well: no estimate, then
-            pass_on(error)
+        except failures():  # the user's own call went well: no estimate, then
             entry.unpaired = "a further call of a graph failed"
 
     def _in_a_row(

@@ -8,7 +8,7 @@ from typing import cast
 import torch
 
 from dynamo_ext.backends.fx_graph import held_tensors
-from dynamo_ext.interruptions import pass_on
+from dynamo_ext.interruptions import failures
 from dynamo_ext.measure import multi_backend
 from dynamo_ext.measure.candidate_run import WARM_UPS, CompiledCandidate, one_line
 from dynamo_ext.measure.candidates import Candidate
@@ -92,8 +92,7 @@ def _graph(switch: MultiBackendGraph, plan: Plan, settings: Settings) -> GraphCo
     found = GraphComparison(f"g{switch.number}", operations, switch.calls, (), source=source)
     try:
         expected, reason = eager.results(surroundings), ""
-    except Exception as error:  # noqa: BLE001 - its failure is every row's reason
-        pass_on(error)
+    except failures() as error:  # its failure is every row's reason
         reason = one_line(error)
     if snapshot.restore(thorough=True) and not reason:
         reason = "It changes its inputs in place, so it was not raced by itself."

@@ -10,7 +10,7 @@ from dataclasses import replace
 import torch
 
 from dynamo_ext.formatting import count, listing
-from dynamo_ext.interruptions import pass_on
+from dynamo_ext.interruptions import failures
 from dynamo_ext.measure import accuracy
 from dynamo_ext.measure.accuracy import Results
 from dynamo_ext.measure.candidate_run import CompiledCandidate, one_line
@@ -149,8 +149,7 @@ class ResultCheck:
                 for name, away in self._moved().items():
                     if name in steady and away < math.inf:
                         moves[name] = max(moves.get(name, 0.0), away)
-        except Exception as error:  # noqa: BLE001 - code that checks its values says nothing then
-            pass_on(error)
+        except failures():  # code that checks its values says nothing then
             return {}
         finally:
             workload.restore(thorough=True)
@@ -176,8 +175,7 @@ class ResultCheck:
                     if compiled.call is not None:
                         compiled.call()
                         found.append(workload.results())
-        except Exception as error:  # noqa: BLE001 - a failing candidate is a row with its reason
-            pass_on(error)
+        except failures() as error:  # a failing candidate is a row with its reason
             compiled.failure = one_line(error)
             return
         chosen, together = compiled.candidate.precision, accuracy.joined(found)
@@ -207,8 +205,7 @@ class ResultCheck:
             with held_in(workload, "float64"):
                 workload.eager_call()()
                 return workload.results()
-        except Exception as error:  # noqa: BLE001 - not every code runs in float64
-            pass_on(error)
+        except failures() as error:  # not every code runs in float64
             said = f"The code does not run in float64: {one_line(error)}"
             if said not in self.notes:
                 self.notes.append(said)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from dynamo_ext.interruptions import pass_on
+from dynamo_ext.interruptions import failures
 from dynamo_ext.records.comparison import FEWEST_ROUNDS, USUAL_ROUNDS, Speedup, Timing
 from dynamo_ext.records.progress import RaceProgress
 from dynamo_ext.timing import clock, statistics
@@ -186,8 +186,7 @@ def _round(running: Sequence[TimedCallable], number: int, show: Callable[[str, i
 def _guarded(contender: TimedCallable, action: Callable[[], object]) -> None:
     try:
         action()
-    except Exception as error:  # noqa: BLE001 - a failing candidate is a row with its reason
-        pass_on(error)
+    except failures() as error:  # a failing candidate is a row with its reason
         contender.error = error
 
 

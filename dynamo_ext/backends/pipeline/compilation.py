@@ -37,7 +37,7 @@ from dynamo_ext.backends.pipeline.partition import (
 from dynamo_ext.backends.pipeline.returned_views import separate_returned_views
 from dynamo_ext.backends.torch_private import aot, decompositions
 from dynamo_ext.errors import one_line
-from dynamo_ext.interruptions import pass_on
+from dynamo_ext.interruptions import failures
 from dynamo_ext.records.common import FULL
 from dynamo_ext.records.graph import Partition, PartitionRole
 from dynamo_ext.torch_private import dispatch, fx_nodes
@@ -102,8 +102,7 @@ def _or_eager(compiled: Callable[[], _Made], context: CompileContext) -> _Made |
             context.journal.add_fallback(
                 "unsupported", "graph", message=said, remedy=remedy, harmless=harmless
             )
-    except Exception as error:  # noqa: BLE001 - any error of a compiler's means eager
-        pass_on(error)
+    except failures() as error:  # any error of a compiler's means eager
         whole = context.backend.whole_graph
         message = "" if whole else f"The graph could not be normalised: {one_line(error)}"
         context.journal.add_fallback("lower", "graph", error=error, message=message)
@@ -249,8 +248,7 @@ class _GraphCompilation:
     def _supports(self, node: Node) -> Support:
         try:
             return self._context.backend.supports(node)
-        except Exception as error:  # noqa: BLE001
-            pass_on(error)
+        except failures() as error:
             reason = f"Asking failed: {type(error).__name__}: {one_line(error)}"
             return Support(supported=False, reason=reason)
 

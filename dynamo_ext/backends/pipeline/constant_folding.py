@@ -11,7 +11,7 @@ from torch.fx import GraphModule, Node, map_arg
 
 from dynamo_ext.backends import effects
 from dynamo_ext.backends.fx_graph import attribute, hold, is_view
-from dynamo_ext.interruptions import pass_on
+from dynamo_ext.interruptions import failures
 from dynamo_ext.torch_private import dispatch, fx_nodes
 
 LARGEST = 1 << 24
@@ -98,8 +98,7 @@ def _computed(node: Node, values: dict[Node, torch.Tensor]) -> Any:
         # A tensor that is born in inference mode has no version by which to know its changes.
         with dispatch.outside_modes(), torch.inference_mode(mode=False), torch.no_grad():
             found = target(*args, **kwargs)
-    except Exception as error:  # noqa: BLE001 - it will raise again where the user can see it
-        pass_on(error)
+    except failures():  # it will raise again where the user can see it
         return None
     said = node.meta["val"]
     same = dispatch.is_plain_tensor(found) and (

@@ -19,7 +19,7 @@ from dynamo_ext.backends.support import graph_text
 from dynamo_ext.backends.support.engine_store import EngineStore, warn
 from dynamo_ext.backends.support.support_cache import digest_of_code, surroundings
 from dynamo_ext.backends.torch_private import aot, decompositions
-from dynamo_ext.interruptions import pass_on, suppressed
+from dynamo_ext.interruptions import failures, suppressed
 from dynamo_ext.records.graph import PartitionRole
 from dynamo_ext.torch_private import dispatch
 
@@ -51,8 +51,7 @@ def normalised(
             static, _, operations = text.decode().partition("\n")
             traced = aot.Facts(json.loads(static))
             made = graph_text.read(operations, names)
-        except Exception as error:  # noqa: BLE001 - it is traced again
-            pass_on(error)
+        except failures() as error:  # it is traced again
             kept.forget(key)
             warn(f"a normalised graph cannot be read ({error})")
         else:

@@ -20,7 +20,7 @@ from pathlib import Path
 from dynamo_ext.backends import crash_records, disk_cache
 from dynamo_ext.backends.base import Backend, Lowered, LoweringRequest, fact
 from dynamo_ext.backends.graph_key import program_key
-from dynamo_ext.interruptions import pass_on, suppressed
+from dynamo_ext.interruptions import failures, suppressed
 
 MOST_BYTES = 256 * 2**20
 """Of all files; beyond it, those that were used longest ago go."""
@@ -155,8 +155,7 @@ def lowered(
             loaded: Lowered = fact(backend, "restored")(request, program)
             load = loaded.load and _loading(loaded.load, attempt, forget)
             return dataclasses.replace(loaded, from_disk=True, load=load)
-        except Exception as error:  # noqa: BLE001 - it is converted again
-            pass_on(error)
+        except failures() as error:  # it is converted again
             forget(error)
     made: Lowered = fact(backend, "lower_for")(request)
     if key and made.program is not None:

@@ -18,7 +18,7 @@ from torch.fx import Node
 from dynamo_ext.backends.base import LoweringError
 from dynamo_ext.backends.disk_cache import Row, Table, device_model
 from dynamo_ext.backends.support.single_op import signature
-from dynamo_ext.interruptions import pass_on
+from dynamo_ext.interruptions import failures
 
 _BATCH = 32
 """New answers that are written together: each writing takes some milliseconds."""
@@ -58,8 +58,7 @@ class Answers:
             lasts = " at 0x" not in text
             try:
                 reason = attempt(node)
-            except Exception as error:  # noqa: BLE001 - the engine's own words are the reason
-                pass_on(error)
+            except failures() as error:  # the engine's own words are the reason
                 reason = error_summary(error)[:300] or type(error).__name__
                 # Another, as one for want of memory, may not come again.
                 lasts = lasts and isinstance(error, LoweringError)

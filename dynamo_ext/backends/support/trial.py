@@ -22,7 +22,7 @@ from dynamo_ext.backends.support.single_op import (
     size,
     tensor_inputs,
 )
-from dynamo_ext.interruptions import pass_on, suppressed
+from dynamo_ext.interruptions import failures, suppressed
 from dynamo_ext.numerics import verdict
 
 Lower = Callable[[LoweringRequest], Lowered]
@@ -90,8 +90,7 @@ def disagreement(node: Node, lower: Lower, engine: str, *, strict: bool = False)
         for name, data in _attempts(node, sources, strict=strict):
             try:
                 expected = _expected(graph, data)
-            except Exception as error:
-                pass_on(error)
+            except failures() as error:
                 if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
                     raise
                 # Eager has no result for such data.

@@ -3,7 +3,6 @@
 from typing import Any
 
 from dynamo_ext.capture.torch_private import frame_eval
-from dynamo_ext.formatting import seconds
 from dynamo_ext.records.report import Fallback
 from dynamo_ext.timing.first_run import FirstRun
 from dynamo_ext.torch_private import version

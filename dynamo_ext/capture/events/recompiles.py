@@ -12,11 +12,7 @@ from typing import Any
 import torch
 
 from dynamo_ext.capture.code.source_lines import from_trace_text, users_line
-from dynamo_ext.capture.events.guards import (
-    TORCH_COMMENT,
-    readable_source,
-    root_variable,
-)
+from dynamo_ext.capture.events.guards import TORCH_COMMENT, readable_source, root_variable
 from dynamo_ext.formatting import clip
 from dynamo_ext.records.capture import Recompile, RecompileKind
 from dynamo_ext.records.common import SourceLine

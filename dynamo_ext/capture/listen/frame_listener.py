@@ -247,11 +247,7 @@ def _stays_python(code: types.CodeType, run: RunLog) -> bool:
 
 
 def _finish(
-    entry: FrameEntry,
-    metrics: Any,
-    breaks: Any,
-    run: RunLog,
-    python: calls.StaysPythonError | None,
+    entry: FrameEntry, metrics: Any, breaks: Any, run: RunLog, python: calls.StaysPythonError | None
 ) -> None:
     entry.id = str(metrics.compile_id)
     entry.breaks += capture_failures.graph_breaks(breaks, run)

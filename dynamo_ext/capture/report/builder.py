@@ -140,10 +140,7 @@ def _lowered(journal: Journal) -> int | None:
 
 
 def _fallbacks(
-    frames: Iterable[FrameEntry],
-    run: RunLog,
-    names: dict[GraphEntry, str],
-    breaks: DistinctBreaks,
+    frames: Iterable[FrameEntry], run: RunLog, names: dict[GraphEntry, str], breaks: DistinctBreaks
 ) -> Iterable[Fallback]:
     yield from (*capture_disabled.lacking(), *run.fallbacks)
     for frame in frames:

@@ -5,7 +5,7 @@ from typing import Any
 from torch._dynamo import eval_frame, exc
 from torch._dynamo.types import ConvertFrameReturn, FrameAction, FrameExecStrategy
 
-from dynamo_ext.interruptions import pass_on
+from dynamo_ext.interruptions import failures, pass_on
 
 
 def convert(callback: Any, frame: Any, cache: Any, state: Any) -> ConvertFrameReturn:
@@ -19,8 +19,7 @@ def convert(callback: Any, frame: Any, cache: Any, state: Any) -> ConvertFrameRe
     except _NEVER_SUPPRESSED as error:
         pass_on(error)
         raise
-    except Exception as error:  # noqa: BLE001 - torch has more kinds than it names
-        pass_on(error)
+    except failures() as error:  # torch has more kinds than it names
         strategy = getattr(error, "frame_exec_strategy", None)
         if strategy is not None:
             return ConvertFrameReturn(frame_exec_strategy=strategy)

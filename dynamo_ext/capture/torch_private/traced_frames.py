@@ -12,7 +12,7 @@ import torch._dynamo as dynamo
 from torch._dynamo import convert_frame, eval_frame, external_utils, trace_rules
 from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 
-from dynamo_ext.interruptions import pass_on
+from dynamo_ext.interruptions import failures
 
 
 def is_library_code(code: types.CodeType, frame: types.FrameType | None = None) -> bool:
@@ -38,8 +38,7 @@ def has_nothing_to_trace(frame: types.FrameType) -> bool:
     try:
         with dynamo.config.patch(trace_numpy=False):
             return not convert_frame.has_tensor_in_frame(frame)
-    except Exception as error:  # noqa: BLE001 - a user's `__class__` may raise: `convert` answers
-        pass_on(error)
+    except failures():  # a user's `__class__` may raise: `convert` answers
         return False
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from dynamo_ext.capture import session
 from dynamo_ext.errors import OptionError
-from dynamo_ext.interruptions import pass_on
+from dynamo_ext.interruptions import failures
 from dynamo_ext.measure.candidate_run import one_line
 from dynamo_ext.measure.candidates import Candidate
 from dynamo_ext.measure.compare import compare_workload
@@ -111,8 +111,7 @@ class _Apart:
                 continue
             try:
                 names[executor.submit(worker.measure, packed)] = candidate.name
-            except Exception as error:  # noqa: BLE001 - an executor that broke is a row's reason
-                pass_on(error)
+            except failures() as error:  # an executor that broke is a row's reason
                 said = f"The executor accepted no task: {one_line(error)}."
                 self._answers[candidate.name] = Answer(None, said)
         # They may all have to take turns on one worker.
@@ -225,8 +224,7 @@ def _carried(future: Future[Any]) -> Answer:
     except BrokenExecutor as error:
         reason = f"The executor's processes died, with this candidate or another: {error}"
         return Answer(None, reason.splitlines()[0], remedy)
-    except Exception as error:  # noqa: BLE001 - what executors raise is their own
-        pass_on(error)
+    except failures() as error:  # what executors raise is their own
         return Answer(None, f"The executor failed: {one_line(error)}.", remedy)
     # `rc[:].executor` of ipyparallel runs everything on every engine.
     several = not isinstance(given, Mapping)

@@ -7,11 +7,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule
 
-from dynamo_ext.backends.torch_private.aot import (
-    donate_nothing,
-    finished,
-    without_unused_draws,
-)
+from dynamo_ext.backends.torch_private.aot import donate_nothing, finished, without_unused_draws
 from dynamo_ext.backends.torch_private.decompositions import refuse_wrong_cuts
 
 

@@ -28,12 +28,7 @@ _LARGEST = 1e30
 
 _MOST_CHECKS = 12
 
-SPARED = (
-    "aten::relu",
-    "aten::clamp",
-    "aten::hardtanh",
-    "aten::max_pool2d_with_indices",
-)
+SPARED = ("aten::relu", "aten::clamp", "aten::hardtanh", "aten::max_pool2d_with_indices")
 """Operations whose own form is right for finite numbers."""
 
 

@@ -28,10 +28,7 @@ def normed(graph: GraphModule) -> dict[str, str]:
 
 
 def lowered_operations(
-    operations: Mapping[str, int],
-    compiled_model: Any,
-    precision: str,
-    normed: Mapping[str, str],
+    operations: Mapping[str, int], compiled_model: Any, precision: str, normed: Mapping[str, str]
 ) -> int:
     """How many operations of the products that were asked for run in a precision.
 

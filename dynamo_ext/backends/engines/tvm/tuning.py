@@ -20,7 +20,7 @@ from dynamo_ext.backends.engines.tvm import target
 from dynamo_ext.backends.engines.tvm.schedule import rules
 from dynamo_ext.backends.engines.tvm.session import Program
 from dynamo_ext.backends.journal import Journal
-from dynamo_ext.interruptions import interrupts_later, pass_on, suppressed
+from dynamo_ext.interruptions import failures, interrupts_later, suppressed
 from dynamo_ext.numerics.rng_state import host_kept
 from dynamo_ext.timing.race import Plan, TimedCallable, race
 
@@ -171,8 +171,7 @@ def tune(functions: Sequence[Any], database: Any, request: LoweringRequest) -> N
                 # Each task in turn: the other way TVM records nothing before each has had one.
                 task_scheduler="round-robin",
             )
-        except Exception as error:
-            pass_on(error)
+        except failures():
             if worth and not over():
                 raise
         _show(request.journal, "")
@@ -202,8 +201,7 @@ def measured(child: Any, module: str) -> tuple[list[float] | None, str | None]:
 
     try:
         return [child.submit(median, module, target.target()).result()], None
-    except Exception as error:  # noqa: BLE001 - TVM refuses it, or the child ended
-        pass_on(error)
+    except failures() as error:  # TVM refuses it, or the child ended
         return None, f"{type(error).__name__}: {str(error)[-500:]}"
 
 

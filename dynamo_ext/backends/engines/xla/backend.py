@@ -31,7 +31,7 @@ from dynamo_ext.backends.support.single_op import operator_name
 from dynamo_ext.backends.support.tensor_limits import DTYPES, TensorLimits, tensors
 from dynamo_ext.backends.support.tried_backend import TriedBackend
 from dynamo_ext.errors import one_line
-from dynamo_ext.interruptions import pass_on
+from dynamo_ext.interruptions import failures
 from dynamo_ext.records.common import Availability, OptionSpec
 from dynamo_ext.torch_private import dispatch
 
@@ -123,8 +123,7 @@ def _failure(call: Callable[[Any], Any], argument: Any) -> str:
     """What a call of JAX raises, in one line; nothing where it does not."""
     try:
         call(argument)
-    except Exception as error:  # noqa: BLE001 - JAX raises many kinds, all with their reason
-        pass_on(error)
+    except failures() as error:  # JAX raises many kinds, all with their reason
         return one_line(error, with_type=True)
     return ""
 

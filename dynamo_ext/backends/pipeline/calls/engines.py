@@ -24,7 +24,7 @@ from dynamo_ext.backends.pipeline.memory_format import expected_orders, in_layou
 from dynamo_ext.backends.pipeline.specialize_shapes import shape_key, specialised
 from dynamo_ext.backends.support.lending import aligned
 from dynamo_ext.backends.support.single_op import is_convolution, weights_place
-from dynamo_ext.interruptions import Listening, pass_on, suppressed
+from dynamo_ext.interruptions import Listening, failures, suppressed
 from dynamo_ext.torch_private import dispatch
 
 
@@ -173,8 +173,7 @@ class Engines:
             if (load := engine.load) is not None:
                 load()
                 engine.load = None
-        except Exception as error:  # noqa: BLE001 - it is converted again
-            pass_on(error)
+        except failures():  # it is converted again
             self.known = {key: each for key, each in self.known.items() if each is not engine}
             return False
         return True

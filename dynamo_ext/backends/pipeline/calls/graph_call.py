@@ -20,7 +20,7 @@ from dynamo_ext.backends.fx_graph import held_tensors
 from dynamo_ext.backends.journal import Journal
 from dynamo_ext.backends.pipeline.calls.graph_check import GraphCheck, Outcome
 from dynamo_ext.backends.undo import Undo
-from dynamo_ext.interruptions import pass_on
+from dynamo_ext.interruptions import failures
 from dynamo_ext.numerics.rng_state import TorchState
 from dynamo_ext.timing import first_run
 from dynamo_ext.torch_private import dispatch
@@ -72,8 +72,7 @@ class GraphCall:
         before = TorchState() if self._only_draws else None
         try:
             return self._run(*args)
-        except Exception as error:  # noqa: BLE001 - any failure of an engine means eager
-            pass_on(error)
+        except failures() as error:  # any failure of an engine means eager
             failure = error
         return self._recovered(failure, args, before)
 
@@ -99,8 +98,7 @@ class GraphCall:
             if self._undone(undo):
                 self.replay(interrupt)
             raise
-        except Exception as error:  # noqa: BLE001 - the same
-            pass_on(error)
+        except failures() as error:
             failure = error
         else:
             return self._checked(args, outputs, expected, undo)
@@ -134,8 +132,7 @@ class GraphCall:
         if self._run is not self.eager:
             try:
                 outputs = self.eager(*args)
-            except Exception as error:  # noqa: BLE001 - the fault is the user's, and theirs to see
-                pass_on(error)
+            except failures() as error:  # the fault is the user's, and theirs to see
                 failure = error
             else:
                 self._failures += 1

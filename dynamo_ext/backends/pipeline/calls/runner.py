@@ -16,7 +16,7 @@ from dynamo_ext.backends.pipeline.calls.engines import Engine, Engines
 from dynamo_ext.backends.pipeline.calls.graph_call import RUN_FAILURES
 from dynamo_ext.backends.pipeline.calls.weight_sets import WeightSet
 from dynamo_ext.backends.pipeline.memory_format import relaxed
-from dynamo_ext.interruptions import pass_on
+from dynamo_ext.interruptions import failures, pass_on
 from dynamo_ext.records.common import FULL
 from dynamo_ext.records.graph import Partition
 from dynamo_ext.records.report import FallbackStage
@@ -170,8 +170,7 @@ class Runner:
             leave = self._note if engines.built else self._die
             leave("unsupported", message=message, remedy=remedy, harmless=harmless)
             return None
-        except Exception as error:  # noqa: BLE001 - lowering may raise anything
-            pass_on(error)
+        except failures() as error:  # lowering may raise anything
             self._die("lower", error=error)
             return None
         self._record()

@@ -77,11 +77,7 @@ def _convolution(op: Operation) -> Any:
 
 
 def _dense(
-    op: Operation,
-    source: Any,
-    filters: Sequence[int],
-    window: _Window,
-    result: Sequence[int],
+    op: Operation, source: Any, filters: Sequence[int], window: _Window, result: Sequence[int]
 ) -> Any:
     from tvm import te
 
@@ -151,11 +147,7 @@ def _packed(op: Operation, filters: Sequence[int], within: int, lanes: int) -> A
 
 
 def _depthwise(
-    op: Operation,
-    source: Any,
-    filters: Sequence[int],
-    window: _Window,
-    result: Sequence[int],
+    op: Operation, source: Any, filters: Sequence[int], window: _Window, result: Sequence[int]
 ) -> Any:
     from tvm import te
 

@@ -8,12 +8,7 @@ from typing import Any
 import torch
 
 from dynamo_ext.backends.engines.tvm import scalar_math
-from dynamo_ext.backends.engines.tvm.convert import (
-    Operation,
-    converts,
-    facts,
-    shape_of,
-)
+from dynamo_ext.backends.engines.tvm.convert import Operation, converts, facts, shape_of
 from dynamo_ext.backends.engines.tvm.scalar_math import named, one, zero
 
 Formula = Callable[..., Any]

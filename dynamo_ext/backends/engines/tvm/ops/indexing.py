@@ -8,13 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dynamo_ext.backends.engines.tvm import scalar_math
-from dynamo_ext.backends.engines.tvm.convert import (
-    Operation,
-    converts,
-    dtype_of,
-    facts,
-    shape_of,
-)
+from dynamo_ext.backends.engines.tvm.convert import Operation, converts, dtype_of, facts, shape_of
 
 
 def _within(op: Operation, argument: Any, size: int) -> Callable[[Any], Any]:

@@ -12,12 +12,7 @@ from typing import Any
 import torch
 
 from dynamo_ext.backends.engines.tvm import scalar_math
-from dynamo_ext.backends.engines.tvm.convert import (
-    Operation,
-    converts,
-    facts,
-    shape_of,
-)
+from dynamo_ext.backends.engines.tvm.convert import Operation, converts, facts, shape_of
 from dynamo_ext.backends.support.single_op import used
 
 LANES = 16
@@ -243,9 +238,7 @@ def _layer_norm(op: Operation) -> Any:
         spread = reduced(x, [1], "sum", op.dtype, square, name="variance")
         count = scalar_math.const(width, op.dtype)
         root = te.compute(
-            (rows,),
-            lambda r: _inverse_root(spread(r) / count, op["eps"], op.dtype),
-            name="inverse",
+            (rows,), lambda r: _inverse_root(spread(r) / count, op["eps"], op.dtype), name="inverse"
         )
         return mean, root
 
