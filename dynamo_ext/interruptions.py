@@ -138,13 +138,6 @@ def raise_at(line: int, code: CodeType, error: BaseException) -> None:
     sys.settrace(lambda frame, *_: within if frame.f_code is code else None)
 
 
-def pass_on(error: BaseException) -> None:
-    """Raise the ``interruption`` that ``error``, caught by the caller of this, came of."""
-    found = _interruption(error, sys._getframe(1))  # noqa: SLF001
-    if found is not None:
-        _raise(found)
-
-
 def failures() -> type[Exception]:
     """For ``except failures():``, which catches any ``Exception`` but for interruptions.
 

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import json
+from base64 import b64decode, b64encode
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -13,7 +14,7 @@ from dynamo_ext.backends import crash_records
 from dynamo_ext.backends.crash_records import Unfinished
 from dynamo_ext.backends.pipeline import normalisation
 from dynamo_ext.backends.support import support_cache
-from dynamo_ext.backends.support.engine_store import EngineStore
+from dynamo_ext.backends.support.engine_store import DIGEST_SIZE, EngineStore
 from dynamo_ext.capture.cells.turn_trial import Outcomes
 from dynamo_ext.errors import OptionError, RecordFormatError
 from dynamo_ext.formatting import count
@@ -33,10 +34,9 @@ class _Export:
     graphs: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """How many races, and of the others those that there are."""
-        kinds = (self.programs, "program"), (self.graphs, "graph")
-        others = [f", {count(len(entries), noun)}" for entries, noun in kinds if entries]
-        return "".join([count(len(self.contests), "race"), *others])
+        """How many there are of each."""
+        kinds = (self.contests, "race"), (self.programs, "program"), (self.graphs, "graph")
+        return ", ".join(count(len(found), noun) for found, noun in kinds if found) or "0 races"
 
 
 def cache(action: str = "show", file: str = "") -> str:
@@ -86,8 +86,12 @@ def _cleared(store: Store) -> str:
 
 
 def _export(store: Store, path: Path) -> _Export:
-    written = _Export(1, store.all(), EngineStore().packed(), normalisation.store().packed())
     try:
+        files = [
+            {path.name: b64encode(path.read_bytes()).decode() for *_, path in kept.files()}
+            for kept in (EngineStore(), normalisation.store())
+        ]
+        written = _Export(1, store.all(), *files)
         path.write_text(json.dumps(dataclasses.asdict(written), indent=1), encoding="utf-8")
     except OSError as error:
         reason = (error.strerror or type(error).__name__).lower()
@@ -100,8 +104,9 @@ def _import(store: Store, path: Path) -> _Export:
     """Keep what ``_export`` wrote, perhaps on another machine of the same kind."""
     try:
         found = checked(_Export, plain(path.read_bytes()))
-        EngineStore().unpack(found.programs)
-        normalisation.store().unpack(found.graphs)
+        for kept, files in ((EngineStore(), found.programs), (normalisation.store(), found.graphs)):
+            for key, text in files.items():
+                kept.keep(Path(key).name, b64decode(text, validate=True)[DIGEST_SIZE:])
     except FileNotFoundError:
         message = f"There is no file {path}."
     except OSError as error:

@@ -23,7 +23,7 @@ from dynamo_ext.capture.listen.run_log import GraphEntry, Recording, RunLog
 from dynamo_ext.capture.listen.tracer import Tracer
 from dynamo_ext.errors import DynamoExtError, OptionError
 from dynamo_ext.formatting import seconds, sentence
-from dynamo_ext.interruptions import pass_on
+from dynamo_ext.interruptions import failures
 from dynamo_ext.measure import accuracy
 from dynamo_ext.measure.candidate_run import CompiledCandidate, one_line
 from dynamo_ext.measure.candidates import Candidate
@@ -150,10 +150,9 @@ class Rehearsal:
                 lost = workload.snapshot.unrestorable
                 lack = f"{lost[0]} cannot be put back between runs." if lost else ""
                 self._note(lack=lack or self._in_both(workload))
-        except BaseException as error:
-            pass_on(error)
-            if isinstance(error, (KeyboardInterrupt, DynamoExtError)):
-                raise
+        except DynamoExtError:
+            raise
+        except (failures(), SystemExit, GeneratorExit) as error:
             # Its own run that follows raises it, too, where it is the user's.
             self._note(lack=f"Its run for that raised {one_line(error)}")
             self.due = True

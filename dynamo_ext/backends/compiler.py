@@ -131,9 +131,6 @@ class Compiler:
         if attempt is not None and (died := attempt.died()) is not None:
             return refused("unavailable", died.message, crash_records.REMEDY)
         context = CompileContext(self.backend, self.options, journal, attempt, *self.bound)
-        with (
-            given.working(self.name, *work),
-            Listening(),
-            crash_records.during(attempt, "compiling"),
-        ):
+        recorded = crash_records.during(attempt, "compiling")
+        with given.working(self.name, *work), Listening(), recorded:
             return compile_graph(graph, example_inputs, context)

@@ -73,7 +73,10 @@ def of_node(node: Node) -> Effects:
     changes = any(told.changes for _, told in readings)
     if not fx_nodes.is_operator(target):
         changes = changes or _is_inplace(name, target) or node.kwargs.get("out") is not None
-        changes = changes or any(_reporting_to_write(given) for given, _ in readings)
+        # By torch's names for arguments that a call writes to, or that have it write to another.
+        written = (given.get(each) for given, _ in readings for each in ("out", "max_norm"))
+        changes = changes or any(each is not None for each in written)
+        changes = changes or any(given.get("inplace") for given, _ in readings)
     if not fx_nodes.is_operator(target, besides=("aten", "prims")):
         changes = changes or any(_updates(name, given) for given, _ in readings)
     return Effects(changes, any(told.draws for _, told in readings))
@@ -191,12 +194,6 @@ def _is_inplace(name: str, target: Any) -> bool:
         known = hasattr(operator, f"__{plain}__") and hasattr(operator, f"__{plain[1:]}__")
         return plain.startswith("i") and known
     return name.endswith("_")
-
-
-def _reporting_to_write(given: Mapping[str, Any]) -> bool:
-    """Whether an argument, by torch's names for such, has a call write to another."""
-    written = any(given.get(each) is not None for each in ("out", "max_norm"))
-    return bool(written or given.get("inplace"))
 
 
 def _updates(name: str, given: Mapping[str, Any]) -> bool:

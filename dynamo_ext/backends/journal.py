@@ -67,11 +67,10 @@ class Journal:
         other.partitions, other.fallbacks = self.partitions, self.fallbacks
         other.lowered, other.kept = self.lowered, self.kept
 
-    def tell(self, words: str) -> bool:
-        """Show what a backend does, until it tells an empty text; whether that is shown here."""
+    def tell(self, words: str) -> None:
+        """Show what a backend does, until it tells an empty text."""
         if self.on_progress is not None:
             self.on_progress(words)
-        return self.on_progress is not None
 
     def late(self, scope: FallbackScope = "graph", partition: str = "", *work: Any) -> str:
         """Why no new ``work`` is to begin now, which is recorded; empty where there is time.

@@ -1,19 +1,12 @@
 """What is known of the backends that torch and others register under names that are not ours."""
 
 import importlib.util
-from collections.abc import Mapping
 from importlib import metadata
 
 from dynamo_ext.backends.base import unavailable
 from dynamo_ext.records.common import Availability
 
 GROUP = "torch_dynamo_backends"
-
-_SUMMARIES: Mapping[str, str] = {
-    "openxla": "torch_xla's backend",
-    "openxla_eval": "torch_xla's backend for inference",
-    "torch_tensorrt": "TensorRT as torch_tensorrt registers it",
-}
 
 
 def entry_points() -> dict[str, metadata.EntryPoint]:
@@ -25,9 +18,9 @@ def entry_points() -> dict[str, metadata.EntryPoint]:
 def summary(name: str) -> str:
     """One line on a backend that is not ours."""
     entry = entry_points().get(name)
-    if entry is not None:
-        return f"Registered by {entry.dist.name if entry.dist else entry.value}"
-    return _SUMMARIES.get(name, "Registered with torch")
+    if entry is None:
+        return "Registered with torch"
+    return f"Registered by {entry.dist.name if entry.dist else entry.value}"
 
 
 def availability(name: str) -> Availability:

@@ -118,7 +118,7 @@ class FirstRun:
         if self.left < self.seconds / 2 and expected > self.left:
             return (
                 f"It was not compiled: {self.spent:.3g} of the {self.seconds:g} s for the first "
-                f"run were used up, and it would take about {expected:.2g} s."
+                f"run were used up, and it would take about {seconds(expected)}."
             )
         return ""
 

@@ -15,7 +15,7 @@ import torch
 
 import dynamo_ext
 from dynamo_ext.auto import graph_race
-from dynamo_ext.interruptions import Listening, interruption, pass_on, suppressed
+from dynamo_ext.interruptions import Listening, failures, interruption, suppressed
 from dynamo_ext.measure.multi_backend import MultiBackendGraph, compile_into
 from dynamo_ext.timing.race import Plan, TimedCallable, race
 from tests.backends.pipeline.test_whole_graph import X, fn
@@ -106,7 +106,7 @@ def test_a_handlers_exception_is_passed_on_as_it_was(
             work()
         except Exception as error:  # noqa: BLE001
             found.append(interruption(error))
-            pass_on(error)
+            failures()
 
     found: list[Any] = []
     alarm(handler)
@@ -120,7 +120,7 @@ def of_failure(call: Callable[[], object]) -> BaseException | None:
     try:
         call()
     except Exception as error:  # noqa: BLE001
-        pass_on(error)
+        failures()
         return interruption(error)
     return None
 

@@ -70,10 +70,10 @@ def test_what_is_expected_to_outlast_the_second_half_does_not_begin() -> None:
     assert not given.used_up("forward", 9), "of the first half, more than half is left"
     with given.working("step", "step"):
         stopped.now += 0.05
-    assert "it would take about 0.09 s" in given.used_up("forward", 2)
+    assert "it would take about 90.0 ms" in given.used_up("forward", 2)
     assert not given.used_up("forward", 1)
     assert not given.used_up("step")
-    assert "about 0.07 s" in given.used_up("new"), "as long as those before it"
+    assert "about 70.0 ms" in given.used_up("new"), "as long as those before it"
     assert not given.used_up()
     assert "0.14 of the 0.2 s" in capture_disabled.used_up(given).message
     next_run = seconds()

@@ -132,7 +132,10 @@ def _propose(graph: GraphModule, answers: Mapping[Node, Support]) -> list[dict[N
         groups = _partition(graph, answers, {})
     if _keeps_random_order(graph, groups):
         return groups
-    return _partition(graph, answers, _segments(graph))
+    # Stretches between random or mutating operations, which no part may then reach across.
+    begins = (any(effects.of_node(node)) for node in graph.graph.nodes)
+    segments = dict(zip(graph.graph.nodes, itertools.accumulate(begins), strict=True))
+    return _partition(graph, answers, segments)
 
 
 def _nothing_between(graph: GraphModule, answers: Mapping[Node, Support]) -> bool:
@@ -157,12 +160,6 @@ def _partition(
         partitioner = CapabilityBasedPartitioner(graph, support, allows_single_node_partition=True)
         groups += [partition.nodes for partition in partitioner.propose_partitions()]
     return groups
-
-
-def _segments(graph: GraphModule) -> dict[Node, int]:
-    """Stretches between random or mutating operations, which no part may then reach across."""
-    begins = (any(effects.of_node(node)) for node in graph.graph.nodes)
-    return dict(zip(graph.graph.nodes, itertools.accumulate(begins), strict=True))
 
 
 def _keeps_random_order(graph: GraphModule, groups: list[dict[Node, int | None]]) -> bool:

@@ -9,11 +9,9 @@ import dataclasses
 import hashlib
 import itertools
 import os
-import re
 import stat
 import threading
-from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,7 +29,7 @@ EVERY = 32
 _written = itertools.count()
 
 _DIGEST = hashlib.sha256
-_KEY = re.compile("[0-9a-f]{32}")
+DIGEST_SIZE = _DIGEST().digest_size
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -48,10 +46,9 @@ class EngineStore:
             if not self._own():
                 return None
             text = path.read_bytes()
-            size = _DIGEST().digest_size
-            if _DIGEST(text[size:]).digest() == text[:size]:
+            if _DIGEST(text[DIGEST_SIZE:]).digest() == text[:DIGEST_SIZE]:
                 os.utime(path)
-                return text[size:]
+                return text[DIGEST_SIZE:]
             path.unlink()
         except FileNotFoundError:
             return None
@@ -86,21 +83,6 @@ class EngineStore:
         for *_, path in found:
             self.forget(path.name)
         return len(found)
-
-    def packed(self) -> dict[str, str]:
-        """All programs by their keys, in base64."""
-        keys = [path.name for *_, path in self.files() if _KEY.fullmatch(path.name)]
-        found = ((key, self.find(key)) for key in keys)
-        return {key: b64encode(text).decode() for key, text in found if text is not None}
-
-    def unpack(self, programs: Mapping[str, str]) -> None:
-        """Keep what another store packed; raises ``ValueError`` where it is not such."""
-        found = {key: b64decode(text, validate=True) for key, text in programs.items()}
-        if not all(map(_KEY.fullmatch, found)):
-            msg = "A key is not a digest."
-            raise ValueError(msg)
-        for key, program in found.items():
-            self.keep(key, program)
 
     def _drop_oldest(self) -> None:
         files = self.files()

@@ -1,10 +1,11 @@
 """How large the models of a cell are: what its trials decide holds for models of this size."""
 
 from collections.abc import Mapping
+from types import FunctionType
 from typing import Any
 
 from torch.nn import Module
-from torch.nn.parameter import UninitializedTensorMixin
+from torch.nn.parameter import is_lazy
 
 from dynamo_ext.capture.cells.program import CellProgram
 from dynamo_ext.capture.code.tensor_reachability import names_read
@@ -26,10 +27,9 @@ def count(program: CellProgram, namespace: Mapping[str, Any]) -> int:
                 continue
             seen.add(name)
             value = namespace[name]
-            if getattr(value, "__globals__", None) is namespace:
+            if type(value) is FunctionType and value.__globals__ is namespace:
                 codes.append(value.__code__)
             holders = (value, *attributes(value).values())
             modules |= {id(each): each for each in holders if issubclass(type(each), Module)}
     parameters = {id(each): each for module in modules.values() for each in module.parameters()}
-    sizes = (e.numel() for e in parameters.values() if not isinstance(e, UninitializedTensorMixin))
-    return sum(sizes)
+    return sum(each.numel() for each in parameters.values() if not is_lazy(each))

@@ -103,24 +103,22 @@ class Trials:
                 trial.decide(*json.loads(str(value)))
                 trial.is_remembered = float(str(kept)) < _STARTED
 
-    @functools.cached_property
-    def left(self) -> dict[str, Any]:
+    def left(self) -> Mapping[str, Any]:
         """What earlier runs left to Python, as ``left_before.to_remember`` gives it."""
-        with contextlib.suppress(ValueError, TypeError):
-            for _, _, value, _ in Outcomes().rows("key = ? AND place = ?", *self._key(_LEFT)):
-                return dict(json.loads(str(value)))
+        for _, _, value, _ in Outcomes().rows("key = ? AND place = ?", *self._key(_LEFT)):
+            with contextlib.suppress(ValueError, TypeError):
+                return dict(*json.loads(str(value)))
         return {}
 
-    def keep_left(self, left: Mapping[str, Any]) -> None:
-        """Have what is left to Python written where the run ends, if it is not."""
-        if not left.keys() <= self.left.keys():
-            self.left.update(left)
-            self._new.append((*self._key(_LEFT), json.dumps(self.left), time.time()))
+    def keep_left(self, before: Mapping[str, Any], left: Mapping[str, Any]) -> None:
+        """Have what a run left to Python written where it ends, if earlier ones did not."""
+        if left.keys() - before.keys():
+            self.keep(_LEFT, {**before, **left})
 
     def _key(self, line: int) -> tuple[str, str]:
         return hashlib.sha256(f"{line}\n{self._source}".encode()).hexdigest(), self.place
 
-    def keep(self, line: int, *outcome: float) -> None:
+    def keep(self, line: int, *outcome: object) -> None:
         """Have what a trial came to written where the run ends."""
         self._new.append((*self._key(line), json.dumps(outcome), time.time()))
 

@@ -108,12 +108,7 @@ def _facts(
         source = held["source"]
         name = _came(source, scopes, lambda value: str(getattr(value, "__name__", "")))
         of = _came(source, scopes, lambda value: type(value).__name__)
-        facts: dict[str, Any] = {
-            "expected": "",
-            "actual": name,
-            "actual_type": of,
-            "is_object": True,
-        }
+        facts = {"expected": "", "actual": name, "actual_type": of, "is_object": True}
         return source, "code" if source.endswith(_CODE) else "object", facts
     return source, kind, {"expected": "", "actual": ""}
 
@@ -161,9 +156,7 @@ def _dtype(said: str) -> str:
 
 
 def _type_name(value: Any) -> str:
-    kind = type(value)
-    home = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
-    return f"{home}{kind.__qualname__}"
+    return f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
 
 
 _TENSOR = re.compile(r"tensor '(?P<source>.+?)'(?: (?P<what>\w+) mismatch|(?= |$))")

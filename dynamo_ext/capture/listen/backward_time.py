@@ -26,7 +26,7 @@ def follow(result: Any, entry: GraphEntry, counted: GraphCalls, run: RunLog) -> 
     nodes = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
     if not nodes:
         return
-    compiled = compile_metrics.compiled_backwards(nodes)
+    compiled = [n for n in dict.fromkeys(nodes) if type(n).__name__ == "CompiledFunctionBackward"]
     if not compiled:
         counted.backward_untimed = True
     for node in compiled:

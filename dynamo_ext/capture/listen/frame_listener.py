@@ -43,7 +43,7 @@ from dynamo_ext.capture.torch_private.patches import (
     stored_values,
 )
 from dynamo_ext.formatting import function_name
-from dynamo_ext.interruptions import Listening, interruption, pass_on, raise_at
+from dynamo_ext.interruptions import Listening, failures, interruption, raise_at
 from dynamo_ext.timing import first_run
 
 
@@ -153,7 +153,7 @@ class FrameListener:
             raise why.with_traceback(None) from None
         except Exception as error:
             interrupted = interruption(error) is not None
-            pass_on(error)
+            failures()
             if self.fullgraph:
                 if not frame_answers.is_users_own(error):
                     raise

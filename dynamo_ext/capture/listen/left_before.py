@@ -62,12 +62,7 @@ inliners.insert(0, _inline)
 def _digest(code: types.CodeType) -> str:
     """The same in each kernel: a cell's file and the order of a set are not."""
     same = [
-        (
-            each.co_qualname,
-            each.co_code,
-            each.co_names,
-            [const for const in each.co_consts if type(const) in _PLAIN],
-        )
-        for each in codes_within(code)
+        (e.co_qualname, e.co_code, e.co_names, [c for c in e.co_consts if type(c) in _PLAIN])
+        for e in codes_within(code)
     ]
     return hashlib.sha256(repr(same).encode()).hexdigest()

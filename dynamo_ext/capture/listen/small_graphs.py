@@ -51,7 +51,8 @@ def left_in_python(run: RunLog) -> Iterator[None]:
     codes = {each: of for each, (of, _) in left if isinstance(each, types.CodeType)}
     containers.look_at_them([each for each in run.left if each not in codes])
     for _, frame in run.left.values():
-        _report(frame, run)
+        if frame is not None:
+            run.eager_frames[frame.name, frame.file, frame.line] = frame
     try:
         with code_cache.left_to_python(codes):
             yield
@@ -105,9 +106,4 @@ def note(code: types.CodeType, module: Any, left: tuple[bool, str], run: RunLog)
     frame.outcome, frame.reason = "skipped", reason
     frame.fell_back("", reason, _REMEDY, harmless=True)
     run.left[code if module is None else module] = callees, frame
-    _report(frame, run)
-
-
-def _report(frame: FrameEntry | None, run: RunLog) -> None:
-    if frame is not None:
-        run.eager_frames[frame.name, frame.file, frame.line] = frame
+    run.eager_frames[frame.name, frame.file, frame.line] = frame

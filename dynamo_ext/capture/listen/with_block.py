@@ -5,11 +5,8 @@ Dynamo is asked about no frame that it gave up before, and a block's own frame r
 
 import collections
 import dis
-import functools
 import inspect
-import itertools
 import types
-from collections.abc import Collection
 from typing import Any
 
 import torch
@@ -21,32 +18,18 @@ _CONSTANTS = {"LOAD_CONST", "LOAD_SMALL_INT"}
 def functions_called_in(frame: types.FrameType, start: int, end: int) -> list[types.CodeType]:
     """Code of what ``frame`` names between the instructions that enter and leave a block."""
     found = []
-    names = collections.ChainMap(frame.f_locals, frame.f_globals)
-    for name, attribute in _names(frame.f_code, start, end):
-        value: Any = names.get(name)
-        if attribute:
-            value = inspect.getattr_static(value, attribute, None)
-        elif isinstance(value, torch.nn.Module):
-            value = type(value).forward
-        value = inspect.unwrap(value) if callable(value) else value
-        code = getattr(getattr(value, "__func__", value), "__code__", None)
-        if isinstance(code, types.CodeType):
-            found.append(code)
-    return found
-
-
-@functools.lru_cache(maxsize=64)
-def _names(code: types.CodeType, start: int, end: int) -> Collection[tuple[str, str]]:
-    """Every variable that is read, by itself and with the attribute that is read of it."""
-    steps = [step for step in dis.get_instructions(code) if start < step.offset < end]
-    found: dict[tuple[str, str], None] = {}
-    for step, after in itertools.pairwise([*steps, *steps[-1:]]):
-        if not step.opname.startswith("LOAD_") or step.opname in _ATTRIBUTES | _CONSTANTS:
+    names, value = collections.ChainMap(frame.f_locals, frame.f_globals), None
+    for step in dis.get_instructions(frame.f_code):
+        if not (start < step.offset < end and step.opname.startswith("LOAD_")):
             continue
         # One instruction may read two variables.
-        read = step.argval if isinstance(step.argval, tuple) else (step.argval,)
-        named = [name for name in read if isinstance(name, str)]
-        found |= {(name, ""): None for name in named}
-        if named and after.opname in _ATTRIBUTES:
-            found[named[-1], after.argval] = None
+        for name in step.argval if isinstance(step.argval, tuple) else (step.argval,):
+            if step.opname in _ATTRIBUTES:
+                value = inspect.getattr_static(value, name, None)
+            else:
+                value = None if step.opname in _CONSTANTS else names.get(name)
+            called: Any = type(value).forward if isinstance(value, torch.nn.Module) else value
+            called = inspect.unwrap(called) if callable(called) else called
+            code = getattr(getattr(called, "__func__", called), "__code__", None)
+            found += [code] if isinstance(code, types.CodeType) else []
     return found

@@ -1,6 +1,6 @@
 """What Dynamo counts and times while it compiles."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -25,11 +25,6 @@ def backward_compile_seconds(before: Any) -> float:
     if newest is None or newest is before or newest.is_forward is not False:
         return 0.0
     return (newest.backward_cumulative_compile_time_us or 0) / 1e6
-
-
-def compiled_backwards(nodes: Iterable[Any]) -> list[Any]:
-    """Those nodes that are of a graph, or of its parts, that AOTAutograd compiled, each once."""
-    return [n for n in dict.fromkeys(nodes) if type(n).__name__ == "CompiledFunctionBackward"]
 
 
 def current_compile_id() -> str:

@@ -5,7 +5,7 @@ from typing import Any
 from torch._dynamo import eval_frame, exc
 from torch._dynamo.types import ConvertFrameReturn, FrameAction, FrameExecStrategy
 
-from dynamo_ext.interruptions import failures, pass_on
+from dynamo_ext.interruptions import failures
 
 
 def convert(callback: Any, frame: Any, cache: Any, state: Any) -> ConvertFrameReturn:
@@ -16,10 +16,9 @@ def convert(callback: Any, frame: Any, cache: Any, state: Any) -> ConvertFrameRe
     """
     try:
         return callback(frame, cache, state)  # type: ignore[no-any-return]
-    except _NEVER_SUPPRESSED as error:
-        pass_on(error)
-        raise
     except failures() as error:  # torch has more kinds than it names
+        if isinstance(error, _NEVER_SUPPRESSED):
+            raise
         strategy = getattr(error, "frame_exec_strategy", None)
         if strategy is not None:
             return ConvertFrameReturn(frame_exec_strategy=strategy)

@@ -14,11 +14,6 @@ import torch
 from dynamo_ext.backends.engines.openvino import extremes
 
 
-def _relu(aten: Any, x: Any) -> Any:
-    # Of its Maximum's operands the second is the result where either is NaN.
-    return aten.maximum.default(_number(0, x), x)
-
-
 def _clamp(aten: Any, x: Any, low: Any = None, high: Any = None) -> Any:
     # By maxima alone: a minimum of a maximum would become one that loses NaN.
     if low is None:
@@ -112,7 +107,8 @@ def _dtype(value: Any) -> torch.dtype:
 
 REWRITTEN: dict[str, Callable[..., Any]] = {
     **extremes.REWRITTEN,
-    "aten::relu": _relu,
+    # Of its Maximum's operands the second is the result where either is NaN.
+    "aten::relu": lambda aten, x: aten.maximum.default(_number(0, x), x),
     "aten::clamp": _clamp,
     "aten::hardtanh": lambda aten, x, low=-1.0, high=1.0: _clamp(aten, x, low, high),
     "aten::exp": _exp,

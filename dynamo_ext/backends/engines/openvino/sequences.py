@@ -33,7 +33,9 @@ def divide(graph: GraphModule) -> range:
         operands = node.all_input_nodes
         if node.op == "placeholder" or not computed.isdisjoint(operands):
             computed.add(node)
-        fused = [each for each in operands if _may_fuse(each, node)]
+        # It drops operations that change nothing, as the concatenation of one tensor.
+        joins = _is_pointwise(node)
+        fused = [each for each in operands if joins or _elements(each) == _elements(node)]
         products[node] = {p for each in fused for p in products[each]}
         meets_input[node] = any(meets_input[each] for each in fused)
         if _is_small_product(node) and node.args[-1] not in computed:
@@ -58,11 +60,6 @@ def divide(graph: GraphModule) -> range:
     output.args = ((*own, *(node for node in added if node not in own)),)
     graph.recompile()
     return range(len(own), len(output.args[0]))
-
-
-def _may_fuse(source: Node, node: Node) -> bool:
-    # It drops operations that change nothing, as the concatenation of one tensor.
-    return _is_pointwise(node) or _elements(source) == _elements(node)
 
 
 def _is_pointwise(node: Node) -> bool:

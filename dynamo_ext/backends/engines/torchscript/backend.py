@@ -20,7 +20,7 @@ from dynamo_ext.backends.base import (
 from dynamo_ext.backends.engines.torchscript.writer import Writer, written
 from dynamo_ext.backends.torch_private.decompositions import Decompositions
 from dynamo_ext.errors import one_line
-from dynamo_ext.interruptions import pass_on
+from dynamo_ext.interruptions import failures
 from dynamo_ext.records.common import Availability, OptionSpec
 
 
@@ -50,8 +50,7 @@ class TorchScriptBackend(Backend):
             for source in node.all_input_nodes:
                 writer.placeholder(source)
             writer.operation(node)
-        except (TypeError, RuntimeError) as error:
-            pass_on(error)
+        except failures() as error:
             return Support(supported=False, reason=one_line(error))
         return Support(supported=True)
 

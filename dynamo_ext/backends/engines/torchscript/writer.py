@@ -82,7 +82,9 @@ class Writer:
             if typed and isinstance(given, bool) and schema.name in _FILLS:
                 given = int(given)
             number = isinstance(given, _NUMBERS)
-            if str(argument.type) == "Tensor" and (number or _sized(given)):
+            # A node for a number is a symbolic size, or what comes of one.
+            value = getattr(given, "meta", {}).get("val")
+            if str(argument.type) == "Tensor" and (number or isinstance(value, dispatch.NUMBERS)):
                 # Eager wraps the number; TorchScript has an overload that takes it as it is.
                 loose = True
                 inputs.append(self.jit.constant(given) if number else self._values[given])
@@ -159,11 +161,6 @@ def _turned(node: Node) -> tuple[Any, list[Any]]:
     if first and (target is aten.mul.Tensor or (target is aten.add.Tensor and not node.kwargs)):
         return target, [args[1], args[0]]
     return target, args
-
-
-def _sized(given: Any) -> bool:
-    """Whether an argument is a node for a number: a symbolic size, or what comes of one."""
-    return isinstance(getattr(given, "meta", {}).get("val"), dispatch.NUMBERS)
 
 
 def _composite(node: Node) -> tuple[Any, list[Any]] | None:

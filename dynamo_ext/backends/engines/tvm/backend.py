@@ -38,9 +38,6 @@ _LIMITS = TensorLimits(
     empty="TVM is not given tensors without elements.",
 )
 
-_BROKEN_INTERFACE = "0.1.15"
-"""A release that ends the process when it serialises a function, which a search does."""
-
 
 class TvmBackend(TriedBackend):
     """Partitions in TVM on the CPU, one engine for each shape."""
@@ -115,15 +112,6 @@ class TvmMetaScheduleBackend(TvmBackend):
         OptionSpec("budget", tuning.BUDGET, "most seconds of searching for one graph", least=0),
         OptionSpec("database", "", "folder of records; empty means one in the user's cache"),
     )
-
-    def probe(self) -> Availability:
-        """As for ``tvm``, and whether this installation can search."""
-        found = super().probe()
-        if not found.available or not target.interface_version().startswith(_BROKEN_INTERFACE):
-            return found
-        reason = f"apache-tvm-ffi {target.interface_version()} ends a process that tunes."
-        remedy = 'pip install "apache-tvm-ffi<0.1.15"'
-        return unavailable(reason, remedy, found.version)
 
     def supports(self, node: Node) -> Support:
         """What ``tvm`` answers."""

@@ -106,18 +106,13 @@ def target() -> Any:
     return package().target.Target({"kind": "llvm", "mcpu": cpu(), "num-cores": threads()})
 
 
-def interface_version() -> str:
-    """The version of TVM's foreign function interface, a package of its own."""
-    import tvm_ffi
-
-    return str(tvm_ffi.__version__)
-
-
 @functools.cache
 def proof() -> str:
     """What went wrong in a child process that compiled for this CPU: a sentence, or nothing."""
+    import tvm_ffi
+
     digest = hashlib.sha256(_PROOF.encode()).hexdigest()[:12]
-    versions = f"{version()}-{interface_version()}"
+    versions = f"{version()}-{tvm_ffi.__version__}"
     path = cache_folder() / f"target-{versions}-{cpu()}-{digest}.json"
     with contextlib.suppress(OSError, ValueError):
         return str(json.loads(path.read_text(encoding="utf-8")))

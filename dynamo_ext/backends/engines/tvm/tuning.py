@@ -8,7 +8,6 @@ with it than by rule. Schedules are timed in a child process, so that a crash en
 import contextlib
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -19,7 +18,7 @@ from dynamo_ext.backends.base import LoweringRequest
 from dynamo_ext.backends.engines.tvm import target
 from dynamo_ext.backends.engines.tvm.schedule import rules
 from dynamo_ext.backends.engines.tvm.session import Program
-from dynamo_ext.backends.journal import Journal
+from dynamo_ext.formatting import count
 from dynamo_ext.interruptions import failures, interrupts_later, suppressed
 from dynamo_ext.numerics.rng_state import host_kept
 from dynamo_ext.timing.race import Plan, TimedCallable, race
@@ -132,17 +131,6 @@ def tune(functions: Sequence[Any], database: Any, request: LoweringRequest) -> N
                 raise TimeoutError
             return [ms.runner.LocalRunnerFuture(*timed(str(each.artifact_path))) for each in inputs]
 
-    @derived_object
-    class Progress(ms.measure_callback.PyMeasureCallback):  # type: ignore[misc]
-        def apply(self, _: Any, at: int, __: Any, ___: Any, results: Any) -> None:
-            times[at] += [float(each.run_secs[0]) if each.run_secs else 1.0 for each in results]
-            best, (seconds, function) = min(times[at]) * 1e6, worth[at]
-            _show(
-                request.journal,
-                f"{function.task_name}: {len(times[at])} of {most} schedules, best {best:.0f} µs, "
-                f"by rule {seconds * 1e6:.0f} µs; {time.monotonic() - start:.0f} of {budget:.0f} s",
-            )
-
     recording = [ms.measure_callback.AddToDatabase(), ms.measure_callback.UpdateCostModel()]
     # Keep TVM from clearing a cell's output when it has something to print.
     tvm.register_global_func("s_tir.meta_schedule.using_ipython", lambda: False, override=True)
@@ -152,7 +140,8 @@ def tune(functions: Sequence[Any], database: Any, request: LoweringRequest) -> N
         by_rule = [(timed(tvm.ir.save_json(each.mod))[0] or [0.0])[0] for each in made]
         pairs = list(zip(by_rule, functions, strict=True))
         worth = [pair for pair in pairs if pair[0] > NEGLIGIBLE * sum(by_rule)]
-        times: list[list[float]] = [[] for _ in worth]
+        each = f"{most} for each of {count(len(worth), 'function')}"
+        request.journal.tell(f"searches schedules: {each}, {budget:.0f} s at most")
         try:
             ms.tune.tune_tasks(
                 tasks=[_context(function) for _, function in worth],
@@ -167,14 +156,14 @@ def tune(functions: Sequence[Any], database: Any, request: LoweringRequest) -> N
                 cost_model=ms.cost_model.XGBModel(
                     num_warmup_samples=16, num_tuning_cores=target.threads()
                 ),
-                measure_callbacks=[*recording, Progress()],
+                measure_callbacks=recording,
                 # Each task in turn: the other way TVM records nothing before each has had one.
                 task_scheduler="round-robin",
             )
         except failures():
             if worth and not over():
                 raise
-        _show(request.journal, "")
+        request.journal.tell("")
         left = [(s, f) for s, f in pairs if s and ((s, f) not in worth or _record(database, f))]
         for seconds, function in left:
             _keep_rule(database, function, seconds)
@@ -225,10 +214,3 @@ def _context(function: Any) -> Any:
     )
     target.package().get_global_func("s_tir.meta_schedule.TuneContextInitialize")(context)
     return context
-
-
-def _show(journal: Journal, words: str) -> None:
-    shown = journal.tell(f"tvm_meta_schedule searches {words}" if words else "")
-    if not shown and (sys.stderr.isatty() or "ipykernel" in sys.modules):
-        sys.stderr.write(f"\r{words:<110}" if words else "\n")
-        sys.stderr.flush()

@@ -16,7 +16,7 @@ from dynamo_ext.backends.pipeline.calls.engines import Engine, Engines
 from dynamo_ext.backends.pipeline.calls.graph_call import RUN_FAILURES
 from dynamo_ext.backends.pipeline.calls.weight_sets import WeightSet
 from dynamo_ext.backends.pipeline.memory_format import relaxed
-from dynamo_ext.interruptions import failures, pass_on
+from dynamo_ext.interruptions import failures
 from dynamo_ext.records.common import FULL
 from dynamo_ext.records.graph import Partition
 from dynamo_ext.records.report import FallbackStage
@@ -84,7 +84,7 @@ class Runner:
             run, select = fast
             try:
                 return run(*select(args))
-            except Exception as error:  # noqa: BLE001 - whatever it is, eager takes over
+            except failures() as error:  # whatever it is, eager takes over
                 return self._failed(error, args)
         return self._cold(args)
 
@@ -106,7 +106,7 @@ class Runner:
             run, select = engine.fast_path()
             try:
                 return run(*select(args))
-            except Exception as error:  # noqa: BLE001
+            except failures() as error:
                 return self._failed(error, args)
 
     def _first(self, args: Sequence[Any], constants: WeightSet) -> Sequence[Any]:
@@ -123,7 +123,7 @@ class Runner:
             try:
                 with crash_records.during(self._context.attempt, "first running"):
                     outputs = engine.first_call(args)
-            except Exception as error:  # noqa: BLE001
+            except failures() as error:
                 return self._failed(error, args)
             if expected is not None:
                 found = self._check.trusted(args, constants, (engine, outputs), expected)
@@ -177,7 +177,6 @@ class Runner:
         return engine
 
     def _failed(self, error: Exception, args: Sequence[Any]) -> Sequence[Any]:
-        pass_on(error)
         # Eager first: where it raises too, the fault is the user's, and theirs to see.
         outputs = self._eager(*args)
         self._failures += not isinstance(error, RunThisCallEagerlyError)

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 import dynamo_ext
-from dynamo_ext.capture.torch_private.patches.growing_lists import _grow
 from tests.needs import captures_less
 
 if TYPE_CHECKING:
@@ -101,18 +100,3 @@ def test_lists_of_other_lengths_have_versions_of_their_own() -> None:
     report = fast.report()
     assert not report.fallbacks
     assert len(report.graphs) == 3
-
-
-@pytest.mark.parametrize(
-    ("lengths", "expected"),
-    [
-        ([], False),
-        ([0, 1], False),
-        ([0, 1, 2], True),
-        ([3, 5, 7], True),
-        ([3, 4, 7], False),
-        ([3, 2, 1], False),
-    ],
-)
-def test_three_lengths_that_grow_by_as_much_are_enough(lengths: list[int], expected: bool) -> None:
-    assert _grow(lengths, 3) == expected

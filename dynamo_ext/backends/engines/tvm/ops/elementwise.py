@@ -88,17 +88,13 @@ def _sign(x: Any) -> Any:
     return scalar_math.select(x > zero(x), one(x), below)
 
 
-def _absolute(x: Any) -> Any:
-    return named("abs")(x) if scalar_math.is_float(x) else scalar_math.maximum(x, -x)
-
-
 def _rounded(name: str) -> Formula:
     # Whole numbers are whole already.
     return lambda x: named(name)(x) if scalar_math.is_float(x) else x
 
 
 _FUNCTIONS: dict[str, Formula] = {
-    "abs": _absolute,
+    "abs": lambda x: named("abs")(x) if scalar_math.is_float(x) else scalar_math.maximum(x, -x),
     "neg": lambda x: -x,
     "relu": lambda x: scalar_math.maximum(x, zero(x)),
     "sign": _sign,
