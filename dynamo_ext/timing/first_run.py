@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from weakref import WeakKeyDictionary
 
-from dynamo_ext.formatting import seconds
-
 REMEDY = (
     "Run the cell again: each run goes on with new seconds. --first-run SECONDS gives more of "
     "them, --first-run none lifts the limit."
@@ -118,14 +116,14 @@ class FirstRun:
         if self.left < self.seconds / 2 and expected > self.left:
             return (
                 f"It was not compiled: {self.spent:.3g} of the {self.seconds:g} s for the first "
-                f"run were used up, and it would take about {seconds(expected)}."
+                f"run were used up, and it would take about {expected:,.2f} s."
             )
         return ""
 
     def by(self) -> str:
         """What used up the last of the seconds, to go on with in a sentence, if it has a name."""
         took, name = self.last
-        return f", {seconds(took)} by `{name}`" if name else ""
+        return f", {took:,.2f} s by `{name}`" if name else ""
 
 
 _SECONDS = {"eager": 4.0, "aot_eager": 4.0, "auto": 40.0}

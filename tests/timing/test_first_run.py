@@ -49,7 +49,7 @@ def test_what_took_the_last_of_it_is_named() -> None:
         with given.working(name):
             stopped.now += 0.06
     message = capture_disabled.used_up(given).message
-    assert message.startswith("The 0.2 s for the first run were used up, 60.0 ms by `loss`: what")
+    assert message.startswith("The 0.2 s for the first run were used up, 0.06 s by `loss`: what")
 
 
 @pytest.mark.parametrize(("inner", "name"), [(0.25, "inductor"), (0.05, "the cell")])
@@ -58,7 +58,7 @@ def test_a_block_within_is_named_if_it_took_most(inner: float, name: str) -> Non
     with given.working("the cell"):
         with given.working("inductor", "inductor", 3):
             stopped.now += inner
-        stopped.now += 0.15
+        stopped.now += 0.2
     assert f"by `{name}`: what" in capture_disabled.used_up(given).message
     assert given.used_up().endswith(f"by `{name}`.")
 
@@ -70,10 +70,10 @@ def test_what_is_expected_to_outlast_the_second_half_does_not_begin() -> None:
     assert not given.used_up("forward", 9), "of the first half, more than half is left"
     with given.working("step", "step"):
         stopped.now += 0.05
-    assert "it would take about 90.0 ms" in given.used_up("forward", 2)
+    assert "it would take about 0.09 s" in given.used_up("forward", 2)
     assert not given.used_up("forward", 1)
     assert not given.used_up("step")
-    assert "about 70.0 ms" in given.used_up("new"), "as long as those before it"
+    assert "about 0.07 s" in given.used_up("new"), "as long as those before it"
     assert not given.used_up()
     assert "0.14 of the 0.2 s" in capture_disabled.used_up(given).message
     next_run = seconds()

@@ -18,7 +18,6 @@ from dynamo_ext.backends.base import LoweringRequest
 from dynamo_ext.backends.engines.tvm import target
 from dynamo_ext.backends.engines.tvm.schedule import rules
 from dynamo_ext.backends.engines.tvm.session import Program
-from dynamo_ext.formatting import count
 from dynamo_ext.interruptions import failures, interrupts_later, suppressed
 from dynamo_ext.numerics.rng_state import host_kept
 from dynamo_ext.timing.race import Plan, TimedCallable, race
@@ -140,8 +139,8 @@ def tune(functions: Sequence[Any], database: Any, request: LoweringRequest) -> N
         by_rule = [(timed(tvm.ir.save_json(each.mod))[0] or [0.0])[0] for each in made]
         pairs = list(zip(by_rule, functions, strict=True))
         worth = [pair for pair in pairs if pair[0] > NEGLIGIBLE * sum(by_rule)]
-        each = f"{most} for each of {count(len(worth), 'function')}"
-        request.journal.tell(f"searches schedules: {each}, {budget:.0f} s at most")
+        number = f"{most} for each function ({len(worth)})"
+        request.journal.tell(f"searches schedules: {number}, {budget:.0f} s at most")
         try:
             ms.tune.tune_tasks(
                 tasks=[_context(function) for _, function in worth],

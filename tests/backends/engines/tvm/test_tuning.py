@@ -302,4 +302,4 @@ def test_what_it_searches_is_told(
     monkeypatch.setattr(Journal, "tell", lambda _, words: told.append(words))
     agrees(harness, model(), tuned(tmp_path))
     assert timed
-    assert told == ["searches schedules: 3 for each of 2 functions, 600 s at most", ""]
+    assert told == ["searches schedules: 3 for each function (2), 600 s at most", ""]
