@@ -150,9 +150,10 @@ class Rehearsal:
                 lost = workload.snapshot.unrestorable
                 lack = f"{lost[0]} cannot be put back between runs." if lost else ""
                 self._note(lack=lack or self._in_both(workload))
-        except DynamoExtError:
+        except (KeyboardInterrupt, DynamoExtError):
             raise
-        except (failures(), SystemExit, GeneratorExit) as error:
+        except BaseException as error:
+            failures()
             # Its own run that follows raises it, too, where it is the user's.
             self._note(lack=f"Its run for that raised {one_line(error)}")
             self.due = True

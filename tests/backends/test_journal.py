@@ -25,10 +25,10 @@ def test_a_backend_that_comes_back_has_what_it_said() -> None:
 def test_what_a_backend_says_goes_to_what_listens_to_its_graph() -> None:
     heard: list[str] = []
     with active(Journal(), heard.append) as journal:
-        assert current().tell("it compiles")
+        current().tell("it compiles")
         with active(Journal()):
-            assert not current().tell("a candidate of auto's")
-    assert not journal.tell("after")
+            current().tell("a candidate of auto's")
+    journal.tell("after")
     assert heard == ["it compiles"]
 
 
