@@ -152,9 +152,8 @@ class Rehearsal:
                 self._note(lack=lack or self._in_both(workload))
         except (KeyboardInterrupt, DynamoExtError):
             raise
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - the cell's own run raises the user's, too
             failures()
-            # Its own run that follows raises it, too, where it is the user's.
             self._note(lack=f"Its run for that raised {one_line(error)}")
             self.due = True
 

@@ -19,8 +19,7 @@ def turn(x):
     return x.sin() * 2 + 1
 
 def long(x):
-    for _ in range(400):
-        x = turn(x)
+    for _ in range(400): x = turn(x)
     return x
 """
 
