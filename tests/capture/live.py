@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
+import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import torch
 
 import dynamo_ext
+from dynamo_ext.backends.disk_cache import Table, folder
 from dynamo_ext.capture.cells.turn_trial import Outcomes
 from tests.frozen_objects import older_objects_frozen
 from tests.magics.shell import Notebook, notebook
@@ -81,8 +85,10 @@ class Live:
 def live(*setup: str) -> Iterator[Live]:
     """A fresh notebook with torch imported, where nothing is compiled and no cell is known."""
     torch._dynamo.reset()
-    Outcomes().clear()
-    with notebook() as shell:
+    # Other workers keep theirs meanwhile.
+    own = functools.partialmethod(Table.__init__, folder() / f"trials-{os.getpid()}.sqlite")
+    with mock.patch.object(Outcomes, "__init__", own), notebook() as shell:
+        Outcomes().clear()
         shell.run_line_magic("load_ext", "dynamo_ext")
         cells = Live(shell)
         cells.well("\n".join(("import torch", *setup)))

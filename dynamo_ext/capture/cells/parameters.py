@@ -28,12 +28,12 @@ def count(program: CellProgram, namespace: Mapping[str, Any]) -> int:
                 codes.append(value.__code__)
             values += [value, *attributes(value).values()]
     sizes: dict[int, int] = {}
-    known = dict.fromkeys(map(id, values))
+    known = {*map(id, values)}
     for value in values:
         if issubclass(type(value), Module):
             held = attributes(value)
             inner = [m for m in held.get("_modules", {}).values() if id(m) not in known]
-            known |= dict.fromkeys(map(id, inner))
+            known |= {*map(id, inner)}
             values += inner
             own = held.get("_parameters", {}).values()
             sizes |= {id(each): each.numel() for each in own if type(each) is Parameter}

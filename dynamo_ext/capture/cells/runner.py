@@ -116,7 +116,7 @@ def run_cell(
     if state.trials is not None:
         note(calls, run, started, company.cores)
         small_graphs.leave_to_python(run)
-        state.trials.keep_left(run.left_before, left_before.to_remember(run))
+        state.trials.keep_left(left_before.to_remember(run))
         state.trials.save(company.cores)
     if facts.mode == "optimize":
         eager_frames.update(run, facts.backend)
@@ -149,8 +149,8 @@ def _trials(state: CellState, stepper: Stepper, run: RunLog, size: int) -> CallT
     compiler = stepper.tracer.compiler
     if not run.decides or compiler is None:
         return None
-    state.trials = stepper.trials = Trials(state.program.source, compiler, size, former)
-    run.left_before = state.trials.left()
+    state.trials = stepper.trials = trials = Trials(state.program.source, compiler, size, former)
+    run.left_before = lambda: trials.left
     same = former is not None and former.place == state.trials.place
     state.calls = call_trial(state.trials, compiler.name, run, state.calls if same else None)
     return state.calls

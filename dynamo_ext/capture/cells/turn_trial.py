@@ -103,6 +103,7 @@ class Trials:
                 trial.decide(*json.loads(str(value)))
                 trial.is_remembered = float(str(kept)) < _STARTED
 
+    @functools.cached_property
     def left(self) -> Mapping[str, Any]:
         """What earlier runs left to Python, as ``left_before.to_remember`` gives it."""
         for _, _, value, _ in Outcomes().rows("key = ? AND place = ?", *self._key(_LEFT)):
@@ -110,10 +111,10 @@ class Trials:
                 return dict(*json.loads(str(value)))
         return {}
 
-    def keep_left(self, before: Mapping[str, Any], left: Mapping[str, Any]) -> None:
+    def keep_left(self, left: Mapping[str, Any]) -> None:
         """Have what a run left to Python written where it ends, if earlier ones did not."""
-        if left.keys() - before.keys():
-            self.keep(_LEFT, {**before, **left})
+        if left and left.keys() - self.left.keys():
+            self.keep(_LEFT, {**self.left, **left})
 
     def _key(self, line: int) -> tuple[str, str]:
         return hashlib.sha256(f"{line}\n{self._source}".encode()).hexdigest(), self.place

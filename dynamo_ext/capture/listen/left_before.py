@@ -32,15 +32,10 @@ def to_remember(run: RunLog) -> dict[str, tuple[bool, str]]:
 
 
 def answer(code: types.CodeType, run: RunLog) -> Any:
-    """Dynamo's answer for a function that ``run.left_before`` has, or ``None``.
-
-    One that has long loops is only noted among these.
-    """
-    known = run.left_before.get(_digest(code)) if run.left_before else None
-    if known is None:
-        return None
-    if tuple(known) == _LOOP:
+    """Dynamo's answer for a function that was left, or ``None``; one with long loops is noted."""
+    if (known := _known(code, run)) == _LOOP:
         python_loops[code] = True
+    if known in ((), _LOOP):
         return None
     code_cache.leave_to_python(code, callees=known[0])
     small_graphs.note(code, None, known, run)
@@ -49,14 +44,18 @@ def answer(code: types.CodeType, run: RunLog) -> Any:
 
 def _inline(_upstream: Any, _tracer: Any, function: Any, *_: Any, **__: Any) -> None:
     """Note a function with long loops before it is traced within another one."""
-    if (run := active_run()) is not None and run.left_before:
-        code = function.get_code()
-        if tuple(run.left_before.get(_digest(code), ())) == _LOOP:
-            python_loops[code] = True
+    code = function.get_code()
+    if (run := active_run()) is not None and _known(code, run) == _LOOP:
+        python_loops[code] = True
 
 
 # Before that which asks whether a function is among them.
 inliners.insert(0, _inline)
+
+
+def _known(code: types.CodeType, run: RunLog) -> Any:
+    before = run.left_before()
+    return tuple(before.get(_digest(code), ())) if before else ()
 
 
 def _digest(code: types.CodeType) -> str:

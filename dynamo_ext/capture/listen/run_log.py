@@ -154,7 +154,7 @@ class RunLog:
     frame or graph. ``paired_seconds`` are those of the calls made for ``GraphEntry.pairs``. With
     ``decides``, what does not gain by being captured may stay Python; ``way_of_call`` tells then
     what runs a call of a graph. Functions and containers in ``left`` run in Python from the next
-    run on; ``left_before`` has what an earlier kernel left (``left_before.to_remember``).
+    run on; ``left_before`` gives what an earlier kernel left (``left_before.to_remember``).
     """
 
     cell_file: str | None = None
@@ -167,7 +167,7 @@ class RunLog:
     decides: bool = False
     way_of_call: WayOfCall | None = None
     left: MutableMapping[Any, Left] = field(default_factory=dict)
-    left_before: Mapping[str, tuple[bool, str]] = field(default_factory=dict)
+    left_before: Callable[[], Mapping[str, tuple[bool, str]]] = dict
     calls: dict[GraphEntry, GraphCalls] = field(default_factory=dict)
     compiled: list[FrameEntry] = field(default_factory=list)
     recompiles: dict[tuple[str, ...], Recompile] = field(default_factory=dict)

@@ -87,9 +87,8 @@ def _leave(code: types.CodeType, module: Any, graphs: list[GraphEntry], run: Run
     why = "each time for a few operations on few numbers"
     if first.is_left_to_python:
         why = "and whose loop gains nothing by captured calls"
-    reason = (
-        f"`{first.frame.name}` runs in Python after a run that called it {often:,} times, {why}"
-    )
+    name = f"`{first.frame.name}`"
+    reason = f"{name} runs in Python after a run that called it {often:,} times, {why}"
     for frame in {each.frame for each in graphs if module is not None}:
         # Its code is every container's, and runs what fits.
         code_cache.forget_version(code, frame.rewritten() if frame.rewritten else None)

@@ -14,14 +14,7 @@ from tests.capture.listen.test_small_graphs import FUNCTION, calls
 if TYPE_CHECKING:
     from tests.capture.live import Live
 
-LONG = """
-def turn(x):
-    return x.sin() * 2 + 1
-
-def long(x):
-    for _ in range(400): x = turn(x)
-    return x
-"""
+LONG = "def turn(x): return x.sin() * 2 + 1\ndef long(x):\n  for _ in range(400): x = turn(x)\n  return x"
 
 
 @pytest.fixture(autouse=True)
