@@ -46,7 +46,7 @@ class FirstRun:
         self._begun, self.ran = self._clock(), 0.0
         self.waiting: WeakKeyDictionary[object, float] = WeakKeyDictionary()
         self.last = self._inner = 0.0, ""
-        self._blocks = 0
+        self._blocks, self._why = 0, ""
         self._rates: dict[object, float] = {}
         self.before = before
         if before is not None:
@@ -108,7 +108,9 @@ class FirstRun:
         """
         if self.spent >= self.seconds:
             used = f"the {self.seconds:g} s for the first run were used up{self.by()}"
-            return f"It runs in eager in this run: {used}."
+            # In one wording for all, since reports count equal ones.
+            self._why = self._why or f"It runs in eager in this run: {used}."
+            return self._why
         if kind is None:
             return ""
         average = self._spent / max(self._blocks, 1)
@@ -122,7 +124,7 @@ class FirstRun:
 
     def by(self) -> str:
         """What used up the last of the seconds, to go on with in a sentence, if it has a name."""
-        took, name = self.last
+        took, name = self.last if self._since is None else self._inner
         return f", {took:,.2f} s by `{name}`" if name else ""
 
 
