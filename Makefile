@@ -124,7 +124,7 @@ first-run: $(STAMP) ## first and later runs of cells that people write, hours; w
 # The notebooks, as the libraries' source distributions have them, beside what they import.
 $(NOTEBOOKS): $(STAMP) benchmarks/notebooks/requirements.txt benchmarks/notebooks/sources.txt
 	rm -rf build/notebooks
-	PIP_CONSTRAINT= $(BIN)/python -m pip install -qq --no-deps --target build/notebooks/packages -r benchmarks/notebooks/requirements.txt
+	PIP_CONSTRAINT= $(BIN)/python -m pip install -qq --no-deps --target build/notebooks/site-packages -r benchmarks/notebooks/requirements.txt
 	$(BIN)/python -m pip download -qq --no-deps --no-binary :all: --no-build-isolation -d build/notebooks -r benchmarks/notebooks/sources.txt
 	for source in build/notebooks/*.tar.gz; do tar -xzf $$source -C build/notebooks || exit 1; done
 	touch $@

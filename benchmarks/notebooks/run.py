@@ -48,7 +48,7 @@ CELL_SECONDS = 600
 
 _BEFORE = f"""
 import os, sys, torch
-sys.path.append({str(FOLDER / "packages")!r})
+sys.path.append({str(FOLDER / "site-packages")!r})
 torch.manual_seed(0)
 print(os.getpid())
 """

@@ -264,7 +264,7 @@ def split_statement(node: ast.stmt, origin: Origin, *, is_loop_body: bool = Fals
         return [ast.If(signal, [ast.Return(ast.Name(_SIGNAL, ast.Load()))], [])]
 
     def body(nodes: Sequence[ast.stmt]) -> list[ast.stmt]:
-        signals = [_Signals().visit(copy.deepcopy(n)) for n in nodes]
+        signals = [_Signals().visit(_copied(n)) for n in nodes]
         ended = ast.Compare(step(signals, is_loop_body=True), [ast.Eq()], [ast.Constant(BREAK)])
         return [ast.If(ended, [ast.Break()], [])]
 
@@ -281,6 +281,12 @@ def split_statement(node: ast.stmt, origin: Origin, *, is_loop_body: bool = Fals
     header = function_code([driven], origin, arguments=(STEP,))
     whole = function_code([node], origin) if isinstance(node, _LOOPS) else None
     return ControlFlow(header, tuple(suites), whole, node.lineno)
+
+
+def _copied(node: ast.stmt) -> ast.stmt:
+    # All trees share their operators, which `executing` gives a parent, and so another tree.
+    own = {id(n): n for n in ast.walk(node) if not (n._fields or hasattr(n, "lineno"))}
+    return copy.deepcopy(node, own)
 
 
 class _Signals(ast.NodeTransformer):

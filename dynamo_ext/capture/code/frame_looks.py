@@ -8,6 +8,7 @@ import functools
 import itertools
 import sys
 import types
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
@@ -57,8 +58,10 @@ class _Search:
 
     def __init__(self, *held: Any) -> None:
         self._codes: list[types.CodeType] = []
-        self._scopes: list[Mapping[str, Any]] = []
+        # What has a name in any scope, and was not met by it.
+        self._held: defaultdict[str, list[Any]] = defaultdict(list)
         self._met: set[int] = set()
+        self._skipped: dict[str, bool] = {}
         for each in held:
             self._meet(each)
 
@@ -69,11 +72,11 @@ class _Search:
             looks = _OF_FRAMES if is_library(each.co_filename) else _OF_FRAMES | _FRAMES
             if names & looks or names >= {"inspect", "stack"} or each.co_qualname in _OF_PANDAS:
                 return each
-            for name in names:
-                for scope in self._scopes:
-                    # Those of a class were met with it.
-                    if name in scope and name != "__init__":
-                        self._meet(scope[name])
+            # Those of a class were met with it.
+            for name in (each for each in names if each != "__init__"):
+                while held := self._held.pop(name, ()):
+                    for value in held:
+                        self._meet(value)
         return None
 
     def _meet(self, value: Any) -> None:
@@ -83,16 +86,25 @@ class _Search:
             return
         self._met.add(id(value))
         if type(value) is dict:
-            self._scopes.append(value)
+            self._hold(value)
         elif type(value) is not types.FunctionType:
             self._meet_object(value)
         elif value.__qualname__ in _OF_PANDAS or not (
-            _is_left_out(value.__globals__) or traced_frames.is_library_code(value.__code__)
+            _is_left_out(value.__globals__) or self._is_skipped(value.__code__)
         ):
             self._codes.append(value.__code__)
             self._meet(value.__globals__)
             for cell in filter(is_filled, value.__closure__ or ()):
                 self._meet(cell.cell_contents)
+
+    def _is_skipped(self, code: types.CodeType) -> bool:
+        if (file := code.co_filename) not in self._skipped:
+            self._skipped[file] = traced_frames.is_library_code(code)
+        return self._skipped[file]
+
+    def _hold(self, scope: Mapping[str, Any]) -> None:
+        for name, value in tuple(scope.items()):
+            self._held[name].append(value)
 
     def _meet_object(self, value: Any) -> None:
         is_class = issubclass(type(value), type)
@@ -101,7 +113,7 @@ class _Search:
             self._meet(own.get("_modules"))
         for kind in (value if is_class else type(value)).__mro__:
             if not _is_left_out(vars(kind), "__module__"):
-                self._scopes.append(vars(kind))
+                self._hold(vars(kind))
                 for name in _MAKE if is_class else _CALL:
                     self._meet(vars(kind).get(name))
 

@@ -72,7 +72,8 @@ class FrameListener:
             return frame_answers.skip_permanently()
         code = frame.f_code
         left = left_before.answer(code, run)
-        if _stays_python(code, run) or new_optimizers.stays_python(frame, run):
+        stays = _stays_python(code, run) or python_libraries.is_left(code, run)
+        if stays or new_optimizers.stays_python(frame, run):
             return frame_answers.EAGERLY_ONCE
         if answer := left or self._kept_out(frame, cache, state, run, module):
             return answer
@@ -144,6 +145,7 @@ class FrameListener:
             result, python = self._converted(frame, cache, state, breaks)
             if not (self.fullgraph or python):
                 divide(entry, metrics, breaks())
+                python_libraries.note_part(code, entry, run, broke=bool(breaks()))
         except SplitBlockError as why:
             divided = True
             why.divide()

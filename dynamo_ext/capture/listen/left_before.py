@@ -8,34 +8,37 @@ import types
 from typing import Any
 
 from dynamo_ext.capture.code.function_code import codes_within
-from dynamo_ext.capture.listen import small_graphs
+from dynamo_ext.capture.listen import python_libraries, small_graphs
 from dynamo_ext.capture.listen.run_log import RunLog, active_run
 from dynamo_ext.capture.torch_private import code_cache, frame_answers
 from dynamo_ext.capture.torch_private.patches.loops import python_loops
 from dynamo_ext.capture.torch_private.patches.registry import inliners
 
-_LOOP = False, ""
-"""In place of a reason, where the loops of a function have many turns."""
+_LOOP, _BREAKS = (False, ""), (True, "")
+"""Of a function whose loops have many turns, and of a library's that ends in graph breaks."""
 
 _PLAIN = {str, int, float, type(None)}
 
 
 def to_remember(run: RunLog) -> dict[str, tuple[bool, str]]:
     """By digests of their code, functions that are left: whether with what they call, and why."""
-    loops = {_digest(code): _LOOP for code in list(python_loops)}
+    rules = {_digest(code): _LOOP for code in list(python_loops)}
+    rules |= {_digest(code): _BREAKS for code in list(python_libraries.breaking)}
     left = {
         _digest(code): (callees, frame.reason)
         for code, (callees, frame) in run.left.items()
         if frame is not None and isinstance(code, types.CodeType)
     }
-    return loops | left
+    return rules | left
 
 
 def answer(code: types.CodeType, run: RunLog) -> Any:
-    """Dynamo's answer for a function that was left, or ``None``; one with long loops is noted."""
+    """Dynamo's answer for a function that was left, or ``None``; one left by a rule is noted."""
     if (known := _known(code, run)) == _LOOP:
         python_loops[code] = True
-    if known in ((), _LOOP):
+    elif known == _BREAKS:
+        python_libraries.leave(code)
+    if known in ((), _LOOP, _BREAKS):
         return None
     code_cache.leave_to_python(code, callees=known[0])
     small_graphs.note(code, None, known, run)

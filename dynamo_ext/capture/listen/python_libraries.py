@@ -1,7 +1,8 @@
 """Functions of libraries that run in Python, as ``generate`` of transformers does.
 
-What such a function calls of its library runs in Python, too: most of it holds a few operations
-between graph breaks. Modules and functions of the user's that it calls are captured. Of a call
+In a cell those do, too, that have two graph breaks, and small graphs before them. What such a
+function calls of its library runs in Python as well: most of it holds a few operations between
+graph breaks. Modules and functions of the user's that it calls are captured. Of a call
 ``model.generate(ids)``::
 
     generate                   Python
@@ -11,15 +12,23 @@ between graph breaks. Modules and functions of the user's that it calls are capt
 """
 
 import types
+from pathlib import Path
 
+import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
 from dynamo_ext.capture.code.source_lines import is_library
+from dynamo_ext.capture.events.capture_disabled import of_run
+from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
 from dynamo_ext.capture.torch_private import code_cache
 
 # By identity: some code that Dynamo makes has no hash.
 _in_python = WeakIdKeyDictionary()
-code_cache.learned.append(_in_python)
+_large = WeakIdKeyDictionary()
+breaking = WeakIdKeyDictionary()
+"""Of the code of functions that run in Python, that which has two graph breaks."""
+code_cache.learned += _in_python, _large, breaking
+_TORCH = str(Path(torch.__file__).parent)
 
 
 def note(code: types.CodeType) -> None:
@@ -35,4 +44,36 @@ def follows(code: types.CodeType, caller: types.CodeType) -> bool:
     if not known or code.co_name == "forward" or not is_library(code.co_filename):
         return False
     _in_python[code] = True
+    code_cache.leave_to_python(code)
+    return True
+
+
+def note_part(code: types.CodeType, entry: FrameEntry, run: RunLog, *, broke: bool) -> None:
+    """Have a library's function run in Python where a second part of it, ``code``, broke.
+
+    It does not where one of its parts has a graph that is not small.
+    """
+    origin = code_cache.users_code(code) or code
+    file = origin.co_filename
+    if run.decides and is_library(file) and origin.co_name != "forward":
+        if not all(graph.is_small for each in entry.graphs if (graph := each())):
+            _large[origin] = True
+        elif broke and not (origin is code or origin in _large or file.startswith(_TORCH)):
+            leave(origin)
+
+
+def leave(code: types.CodeType) -> None:
+    """Have a function that breaks run in Python."""
+    _in_python[code] = breaking[code] = True
+
+
+def is_left(code: types.CodeType, run: RunLog) -> bool:
+    """Whether a function, or a part of it, runs in Python because it breaks, which is recorded."""
+    origin = code_cache.users_code(code) or code
+    if not run.decides or origin not in breaking:
+        return False
+    run.left[origin] = False, None
+    code_cache.leave_to_python(origin)
+    why = f"`{origin.co_qualname}` runs in Python: it has more than one graph break"
+    run.fallbacks[of_run(why, "--capture all has it captured.", harmless=True)] = None
     return True

@@ -9,6 +9,9 @@ import pytest
 import torch
 
 import dynamo_ext
+from dynamo_ext.capture.cells import runner
+from tests.auto.conftest import Company
+from tests.capture.live import Live
 
 SOURCE = """
 def generate(module, x, chosen=None):
@@ -28,13 +31,17 @@ def shifted(x):
 """
 
 
-@pytest.fixture(name="generate")
-def library(monkeypatch: pytest.MonkeyPatch) -> Callable[..., torch.Tensor]:
+def library(source: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     made: Any = types.ModuleType("somewhere")
     made.sys = sys
-    exec(compile(SOURCE, "/lib/site-packages/somewhere.py", "exec"), vars(made))
+    exec(compile(source, "/lib/site-packages/somewhere.py", "exec"), vars(made))
     monkeypatch.setitem(sys.modules, "somewhere", made)
-    return made.generate  # type: ignore[no-any-return]
+    return made
+
+
+@pytest.fixture(name="generate")
+def _generate(monkeypatch: pytest.MonkeyPatch) -> Callable[..., torch.Tensor]:
+    return library(SOURCE, monkeypatch).generate  # type: ignore[no-any-return]
 
 
 class Net(torch.nn.Module):
@@ -65,3 +72,43 @@ def test_functions_of_the_user_that_it_calls_are_captured(
     fast = dynamo_ext.optimize("eager")(generate)
     fast(Net(), torch.rand(3), chosen)
     assert {f.name for f in fast.report().frames if f.graphs} == {"forward", "chosen"}
+
+
+BREAKS = """
+def search(module, x):
+    x = prepared(x)
+    print(x.shape)
+    x = module(x)
+    print(x.shape)
+    return prepared(x)
+
+def prepared(x):
+    return x * 2 + x.sin()
+"""
+
+
+def test_a_function_that_breaks_twice_is_python_and_its_modules_are_captured(
+    cells: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "MachineLoad", Company)
+    cells.names.update(somewhere=library(BREAKS, monkeypatch), net=Net(), x=torch.rand(3))
+    cell = "y = somewhere.search(net, x)"
+    cells.report(cell)
+    for mode in ("", "--capture all"):
+        again = cells.report(cell, f"-b eager {mode}")
+        captured = {frame.name for frame in again.frames if frame.graphs}
+        assert captured == {"search" if mode else "forward"}
+    cells.well("%dynamo reset")
+    report = cells.report(cell)
+    assert [frame.name for frame in report.frames if frame.graphs] == ["forward"]
+    assert any("more than one graph break" in each.message for each in report.fallbacks)
+
+
+def test_one_with_a_graph_that_is_not_small_stays_captured(
+    cells: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = BREAKS.replace("x * 2 + x.sin()", "x" + ".sin().cos()" * 5)
+    cells.names.update(somewhere=library(large, monkeypatch), net=Net(), x=torch.rand(3))
+    for _ in range(2):
+        report = cells.report("y = somewhere.search(net, x)")
+        assert {frame.name for frame in report.frames if frame.graphs} == {"search"}
