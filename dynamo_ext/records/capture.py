@@ -162,12 +162,3 @@ class LoopTurns:
     def place(self) -> str:
         """The loop as a report names it."""
         return f"loop at line {self.line}" if self.line else "loop outside of the cell"
-
-
-@dataclass(frozen=True)
-class Bytecode:
-    """A frame's bytecode as Python compiled it and as Dynamo rewrote it (``dis`` text)."""
-
-    frame: str
-    before: str
-    after: str

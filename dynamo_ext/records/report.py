@@ -8,11 +8,11 @@ from typing import Any, Literal, Self
 
 from dynamo_ext.records import forms
 from dynamo_ext.records.autotune import EndToEnd
-from dynamo_ext.records.capture import Bytecode, Frame, GraphBreak, Guard, LoopTurns, Recompile
+from dynamo_ext.records.capture import Frame, GraphBreak, Guard, LoopTurns, Recompile
 from dynamo_ext.records.common import CodeBlock, SourceLine, saved, structured
 from dynamo_ext.records.graph import Graph
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 Mode = Literal["optimize", "run", "explain"]
 
@@ -82,7 +82,6 @@ class Report:
     guards: tuple[Guard, ...] = ()
     recompiles: tuple[Recompile, ...] = ()
     fallbacks: tuple[Fallback, ...] = ()
-    bytecode: tuple[Bytecode, ...] = ()
     error: str = ""
     interrupted: bool = False
     versions: tuple[tuple[str, str], ...] = ()

@@ -26,14 +26,13 @@ CELL = """\
 with torch.no_grad():
     out = model.generate(prompt, max_new_tokens=8, do_sample=False)
 """
-MOST = {"Code": 900, "Fallbacks": 400, "Guards": 1500, "Bytecode": 900}
+MOST = {"Code": 900, "Fallbacks": 400, "Guards": 1500}
 """Pixels of a part on a page of 1,400; each table in it scrolls by itself."""
 
 SAID = {
     "Code": "Nothing needs to be done: generate runs in Python, what it calls is captured.",
     "Fallbacks": "but for modules and your own functions",
     "Guards": "",
-    "Bytecode": "",
 }
 
 

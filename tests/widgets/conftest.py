@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from IPython.core import display_functions, getipython
 
-from dynamo_ext.records.capture import Bytecode, Frame, GraphBreak, Guard, Recompile
+from dynamo_ext.records.capture import Frame, GraphBreak, Guard, Recompile
 from dynamo_ext.records.common import CodeBlock, SourceLine
 from dynamo_ext.records.comparison import Comparison
 from dynamo_ext.records.graph import Graph, Operation, Partition
@@ -160,11 +160,6 @@ MIXED = Report(
             at(6),
         ),
     ),
-    bytecode=(
-        Bytecode(
-            "0/0", "  3 LOAD_FAST  0 (x)\n" * 40, "  3 LOAD_GLOBAL  0 (__compiled_fn_1)\n" * 9
-        ),
-    ),
     versions=(("torch", "2.13.0"), ("onnxruntime", "1.30")),
 )
 
@@ -207,7 +202,6 @@ RUDE_REPORT = dataclasses.replace(
     error=RUDE,
     cell=CodeBlock(RUDE, RUDE, 2, RUDE),
     breaks=(dataclasses.replace(BREAK, reason=RUDE, hints=(RUDE,), link="javascript:alert(1)"),),
-    bytecode=(Bytecode(RUDE, RUDE, RUDE),),
     fallbacks=(Fallback("run", "graph", RUDE, RUDE, RUDE, RUDE * 30, RUDE, 2),),
     versions=((RUDE, RUDE),),
 )

@@ -63,7 +63,6 @@ class FrameEntry:
     rewritten: weakref.ref[types.CodeType] | None = None
     container: weakref.ref[Module] | None = None
     inlined_functions: frozenset[tuple[str, str]] = frozenset()
-    bytecode: tuple[str, str] | None = None
 
     @property
     def title(self) -> str:

@@ -1,7 +1,6 @@
 """A ``RunLog`` and the entries it touched, as a frozen ``Report``."""
 
 import dataclasses
-import dis
 from collections.abc import Iterable
 from typing import TypeVar
 
@@ -11,7 +10,7 @@ from dynamo_ext.capture.events import capture_disabled
 from dynamo_ext.capture.listen.run_log import FrameEntry, GraphEntry, RunLog
 from dynamo_ext.capture.report.distinct_breaks import DistinctBreaks
 from dynamo_ext.capture.report.functions import users_functions
-from dynamo_ext.records.capture import Bytecode, Frame, GraphBreak, Guard
+from dynamo_ext.records.capture import Frame, GraphBreak, Guard
 from dynamo_ext.records.common import SourceLine
 from dynamo_ext.records.graph import Graph, Operation
 from dynamo_ext.records.report import Fallback, Report
@@ -42,7 +41,6 @@ def build_report(run: RunLog, facts: Report, standing: Iterable[FrameEntry] = ()
         guards=_all_placed((guard for frame in frames for guard in frame.guards), file),
         recompiles=run.all_recompiles(),
         fallbacks=_all_placed(_fallbacks(frames, run, names, breaks), file),
-        bytecode=tuple(_bytecode(frames)),
         paired_seconds=run.paired_seconds,
         turns=tuple(run.turns.values()),
         profile_seconds=sum(calls.profile_seconds for calls in run.calls.values()),
@@ -156,13 +154,3 @@ def _fallbacks(
                 continue
             subject = subject_of(name, found.subject)
             yield dataclasses.replace(found, subject=subject, count=max(fresh, 1))
-
-
-def _bytecode(frames: Iterable[FrameEntry]) -> Iterable[Bytecode]:
-    for frame in frames:
-        if frame.bytecode is None and frame.rewritten is not None:
-            before, after = frame.code(), frame.rewritten()
-            if before is not None and after is not None:
-                frame.bytecode = (dis.Bytecode(before).dis(), dis.Bytecode(after).dis())
-        if frame.bytecode is not None:
-            yield Bytecode(frame.id, *frame.bytecode)

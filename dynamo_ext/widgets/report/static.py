@@ -10,16 +10,7 @@ from dynamo_ext.widgets import plain_text
 from dynamo_ext.widgets.blocks import Shown
 from dynamo_ext.widgets.html import markup
 from dynamo_ext.widgets.html.markup import STYLE, Markup, element, quiet
-from dynamo_ext.widgets.report import (
-    breaks,
-    bytecode,
-    code,
-    fallbacks,
-    graphs,
-    guards,
-    summary,
-    timing,
-)
+from dynamo_ext.widgets.report import breaks, code, fallbacks, graphs, guards, summary, timing
 
 
 class Part(Protocol):
@@ -35,7 +26,7 @@ class Part(Protocol):
         """The same for a terminal."""
 
 
-PARTS: tuple[Part, ...] = (code, graphs, guards, fallbacks, bytecode, timing)
+PARTS: tuple[Part, ...] = (code, graphs, guards, fallbacks, timing)
 NAMED: dict[str, Part] = {
     "graphs": graphs,
     "guards": guards,
@@ -120,7 +111,7 @@ def _folds(report: Report, bodies: Sequence[Markup]) -> list[Markup]:
 
 
 def text(report: Report) -> str:
-    """Render the report for a terminal, 96 columns wide; the bytecode itself is left out."""
+    """Render the report for a terminal, 96 columns wide."""
     return "\n\n".join([_head(report), *_sections(report).values()])
 
 
@@ -205,7 +196,6 @@ def _name(part: Part, report: Report) -> str:
         graphs.TITLE: f"{len(report.graphs):,}",
         guards.TITLE: f"{len(report.guards):,}" + (f", {failed:,} failed" if failed else ""),
         fallbacks.TITLE: f"{len(report.fallbacks):,}",
-        bytecode.TITLE: count(len(report.bytecode), "function"),
         timing.TITLE: seconds(report.seconds),
     }[part.TITLE]
     return f"{part.TITLE} ({said})" if said else part.TITLE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import gc
+import threading
 import traceback
 from typing import TYPE_CHECKING, Any
 
@@ -182,6 +183,12 @@ def test_a_turn_without_a_graph_becomes_plain() -> None:
     kept.has_graphs = True
     kept.split_if_empty()
     assert refused(block("log.append(a)", is_loop_body=True).split_if_empty).plain
+
+
+def test_a_body_is_copied_without_what_hangs_on_its_operators(monkeypatch: Any) -> None:
+    minus: Any = ast.parse("-a", mode="eval").body
+    monkeypatch.setattr(minus.op, "parent", threading.Lock(), raising=False)
+    assert shape(refused(block("for a in b: c = -a").split_at, 1)) == [[[]]]
 
 
 def test_what_handles_an_error_is_no_suite() -> None:

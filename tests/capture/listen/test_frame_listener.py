@@ -45,12 +45,6 @@ def test_a_compiled_cell(cells: Live) -> None:
     assert dict(report.versions)["torch"].startswith("2.")
     guards = [dataclasses.replace(each, line=None) for each in report.guards]
     assert len(guards) == len(set(guards)), "equal ones are one"
-    (code,) = report.bytecode
-    assert code.frame == frame.id
-    for name in ("STORE_GLOBAL", "BINARY_OP"):
-        assert name in code.before
-    assert "__compiled_fn" in code.after
-    assert "__compiled_fn" not in code.before
 
 
 def test_a_reused_run_still_has_the_full_report(cells: Live) -> None:
@@ -66,7 +60,6 @@ def test_a_reused_run_still_has_the_full_report(cells: Live) -> None:
     assert [g.calls for g in again.graphs] == [g.calls for g in first.graphs]
     assert again.guards == first.guards
     assert again.breaks == first.breaks
-    assert again.bytecode == first.bytecode
     assert [g.ended_by for g in again.graphs] == [g.ended_by for g in first.graphs]
 
 

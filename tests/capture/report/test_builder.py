@@ -58,9 +58,3 @@ def test_objects_of_two_types_are_two_recompiles() -> None:
         run.add_recompile(found)
     recompiles = build_report(run, FACTS).recompiles
     assert [(r.actual_type, r.count) for r in recompiles] == [("A", 2), ("B", 1)]
-
-
-def test_bytecode_of_a_dead_function_is_left_out() -> None:
-    run = RunLog()
-    run.compiled.append(frame(rewritten=lambda: None))
-    assert build_report(run, FACTS).bytecode == ()

@@ -3,7 +3,7 @@ from __future__ import annotations
 import dataclasses
 
 from dynamo_ext.records.capture import Guard, Recompile
-from dynamo_ext.widgets.report import bytecode, fallbacks, guards, summary, timing
+from dynamo_ext.widgets.report import fallbacks, guards, summary, timing
 
 
 def test_a_part_of_the_time_is_not_shown_as_none_of_it(reports):
@@ -101,24 +101,6 @@ def test_a_long_error_folds_in_html_and_is_cut_in_text(reports, page):
     assert made.count("RuntimeError") == 1, "the message's own prefix is not said twice"
     assert len(fallbacks.text(reports["lower"]).split("\n")) < 8
     assert fallbacks.html(reports["clean"]) == fallbacks.text(reports["clean"]) == ""
-
-
-def test_bytecode_is_side_by_side(reports, page):
-    mixed = reports["mixed"]
-    assert (
-        "Before: as Python compiled it After: as Dynamo rewrote it"
-        in page(bytecode.html(mixed)).text
-    )
-    assert bytecode.text(mixed) == "cell 0/0: 40 lines before, 9 after"
-    assert bytecode.html(reports["nothing"]) == bytecode.text(reports["nothing"]) == ""
-
-
-def test_static_bytecode_is_cut_and_the_widget_has_it_whole(reports):
-    long = dataclasses.replace(reports["mixed"].bytecode[0], before="LOAD\n" * 500)
-    report = dataclasses.replace(reports["mixed"], bytecode=(long,))
-    assert "420 more lines" in bytecode.html(report)
-    assert "<details>" in bytecode.html(report, None), "it folds"
-    assert bytecode.html(report, None).count("LOAD\n") > 490
 
 
 def test_timing_parts_add_up_to_the_run(reports):

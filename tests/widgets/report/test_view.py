@@ -70,22 +70,15 @@ def test_a_view_is_few_messages_until_its_tabs_are_opened(reports, monkeypatch):
 
 def test_tabs_count_what_they_hold(reports):
     view = ReportView(reports["mixed"])
-    assert view.tabs.titles == (
-        "Summary",
-        "Code",
-        "Graphs (2)",
-        "Guards (40)",
-        "Fallbacks (1)",
-        "Bytecode",
-        "Timing",
-    )
+    told = "Summary, Code, Graphs (2), Guards (40), Fallbacks (1), Timing"
+    assert ", ".join(view.tabs.titles) == told
     assert "dx-live" in view.widget._dom_classes
     view.close()
 
 
 def test_empty_panes_say_so(reports):
     view = ReportView(reports["nothing"])
-    for index, words in [(2, "No graph"), (3, "No guard"), (4, "No fallback"), (5, "No bytecode")]:
+    for index, words in [(2, "No graph"), (3, "No guard"), (4, "No fallback")]:
         view.tabs.selected_index = index
         assert words in pane(view, index)
     view.close()
