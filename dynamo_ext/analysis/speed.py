@@ -19,6 +19,9 @@ FEWEST_PAIRS = 3
 MOST_OF_IT = 0.5
 """The share of a run's time from which the gain of its graphs says something of all of it."""
 
+LITTLE = 0.02
+"""The share of a run's time up to which its graphs are nothing that it could gain by."""
+
 OFF = 0.2
 """By how much an estimate is off for most cells: see docs/first-run.md."""
 
@@ -97,7 +100,7 @@ def cell_gain(report: Report) -> CellGain | str:
 
     The plain seconds are those of plain runs of the same text in this kernel, if there are two that
     agree. Else eager's seconds of pairs of calls, or of races, stand in for each graph's, and the
-    code outside of graphs counts as it is; else turns of loops that ran plainly tell.
+    code outside of graphs counts as it is.
     """
     known = [(graph, each) for graph in report.graphs if graph.calls and (each := gain(graph))]
     now, as_plain, engine = _seconds(report, known)
@@ -112,15 +115,11 @@ def cell_gain(report: Report) -> CellGain | str:
         source = f"{count(len(plain), 'run')} of the same text as a plain cell"
         ends = min(plain) / report.run_seconds, max(plain) / report.run_seconds
         return _estimate(report.run_seconds, statistics.median(plain), ends, source)
-    if known and as_plain + engine >= MOST_OF_IT * now:
+    if known and as_plain + engine >= MOST_OF_IT * now and not is_plain(report):
         return _by_pairs(known, now, now - engine)
-    found: CellGain | str | None = _by_turns(report)
-    if found is None and plain:
-        found = "this run compiled; the next one is compared with its plain runs"
-    elif found is None and known and report.outside_seconds > MOST_OF_IT * now:
-        found = "most of this run was code outside of its graphs"
-        found += "; run the cell again" if report.compile_seconds else ""
-    return found or _why_not(report)
+    if plain:
+        return "this run compiled; the next one is compared with its plain runs"
+    return _why_not(report)
 
 
 def _steady(plain: Sequence[float]) -> list[float]:
@@ -174,23 +173,6 @@ def _is_eagers(graph: Graph) -> bool:
     return bool(graph.partitions) and not graph.ran_in_engine
 
 
-def _by_turns(report: Report) -> CellGain | None:
-    """The gain of loops whose turns were timed both ways, if they are most of the run."""
-    looped = sum(loop.turns * loop.captured for loop in report.turns)
-    now = looped if report.compile_seconds else report.run_seconds
-    if not looped or looped < MOST_OF_IT * report.run_seconds:
-        return None
-    plain = now + sum(loop.turns * (loop.python - loop.captured) for loop in report.turns)
-    low, high = (
-        1 + sum(n.turns * n.captured * (getattr(n, end) - 1) for n in report.turns) / now
-        for end in ("low", "high")
-    )
-    if low <= 0:
-        # They are too far apart to say anything.
-        return None
-    return _estimate(now, plain, (low, high), "turns of its loop that ran plainly")
-
-
 def loops_left_plain(report: Report) -> tuple[LoopTurns, ...]:
     """The loops whose turns run in Python from some turn of this run on, since that is faster."""
     return tuple(loop for loop in report.turns if loop.plain and not loop.turns)
@@ -202,6 +184,13 @@ def plain_loops(report: Report) -> tuple[LoopTurns, ...]:
     return loops if sum(n.plain for n in loops) >= MOST_OF_IT * report.run_seconds else ()
 
 
+def is_plain(report: Report) -> bool:
+    """Whether a run in which nothing was compiled ran as the plain cell does."""
+    graphs = [graph for graph in report.graphs if not _is_eagers(graph)]
+    compiled = sum(graph.run_seconds + graph.backward_seconds for graph in graphs)
+    return not report.compile_seconds and compiled <= LITTLE * report.run_seconds
+
+
 def _why_not(report: Report) -> str:
     races = [graph.contest for graph in report.graphs if graph.contest is not None]
     notes = [race.note for race in races if race.note and not race.conclusive]
@@ -210,6 +199,11 @@ def _why_not(report: Report) -> str:
     reasons = {graph.unpaired: graph.run_seconds for graph in report.graphs if graph.unpaired}
     if races and all(race.winner == EAGER for race in races):
         reasons = {"auto left its graphs to eager": 0.0}
+    elif is_plain(report):
+        reasons = {f"less than {LITTLE:.0%} of its time is in compiled graphs": 0.0}
+    elif report.outside_seconds > MOST_OF_IT * report.run_seconds and any(map(gain, report.graphs)):
+        again = "; run the cell again" if report.compile_seconds else ""
+        reasons = {f"most of this run was code outside of its graphs{again}": 0.0}
     elif report.backend == EAGER:
         reasons = {"the eager backend runs what it captures as it is": 0.0}
     elif report.cell is None:

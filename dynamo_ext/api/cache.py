@@ -14,7 +14,7 @@ from dynamo_ext.backends import crash_records
 from dynamo_ext.backends.crash_records import Unfinished
 from dynamo_ext.backends.pipeline import normalisation
 from dynamo_ext.backends.support import support_cache
-from dynamo_ext.backends.support.engine_store import DIGEST_SIZE, EngineStore
+from dynamo_ext.backends.support.engine_store import EngineStore
 from dynamo_ext.capture.cells.turn_trial import Outcomes
 from dynamo_ext.errors import OptionError, RecordFormatError
 from dynamo_ext.formatting import count
@@ -106,7 +106,7 @@ def _import(store: Store, path: Path) -> _Export:
         found = checked(_Export, plain(path.read_bytes()))
         for kept, files in ((EngineStore(), found.programs), (normalisation.store(), found.graphs)):
             for key, text in files.items():
-                kept.keep(Path(key).name, b64decode(text, validate=True)[DIGEST_SIZE:])
+                kept.put(Path(key).name, b64decode(text, validate=True))
     except FileNotFoundError:
         message = f"There is no file {path}."
     except OSError as error:

@@ -13,8 +13,11 @@ from torch.fx import GraphModule
 
 from dynamo_ext.analysis.speed import FEWEST_PAIRS
 from dynamo_ext.backends import calibration, effects, registry
+from dynamo_ext.backends.fx_graph import held_tensors
+from dynamo_ext.backends.undo import Undo
 from dynamo_ext.capture.listen.run_log import GraphEntry, RunLog
 from dynamo_ext.interruptions import failures
+from dynamo_ext.numerics.rng_state import TorchState
 from dynamo_ext.timing import clock, first_run
 from dynamo_ext.torch_private.entered_modes import forward_of
 
@@ -48,8 +51,9 @@ _REPLAYING = _NOT_COMPARED | {"cudagraphs", "inductor"}
 class PairedCalls:
     """Called after each graph call of a run (``RunLog.after_graph_call``); times pairs.
 
-    A graph that changes its inputs or draws random numbers has none. Operators of other libraries
-    and backends that are not ours are called as often as without: they may print.
+    A graph that changes its inputs gets copies of them, but where an engine or the graph holds
+    tensors: then it has none. Random numbers that are drawn are put back. Operators of other
+    libraries and backends that are not ours are called as often as without: they may print.
     """
 
     def __init__(self) -> None:
@@ -78,9 +82,10 @@ class PairedCalls:
         due = pairs or (taken < len(SIZES) and calls.count > SIZES[taken])
         if entry.unpaired or _enough(pairs) or not due:
             return
-        left = first_run.current().left
+        left, state = first_run.current().left, TorchState() if entry.draws else None
         # A first call runs a cold engine and, as its check, a cold eager: a pair takes less.
         expected = sum(pairs[-1]) if pairs else calls.seconds / calls.count / 4
+        own: Sequence[Any] | None = None
         try:
             while not _enough(pairs):
                 short = expected < LEAD_IN_SECONDS
@@ -91,18 +96,22 @@ class PairedCalls:
                 if run.paired_seconds + cost > allowed:
                     break
                 started, eager = time.perf_counter(), forward_of(graph)
+                own = own or (_copies(args) if entry.mutates else args)
                 if short:
-                    pairs += self._in_a_row(compiled, eager, args)
+                    pairs += self._in_a_row(compiled, eager, own)
                 elif len(pairs) % 2:
-                    theirs = self._alone(eager, args)
-                    pairs.append((self._alone(compiled, args), theirs))
+                    theirs = self._alone(eager, own)
+                    pairs.append((self._alone(compiled, own), theirs))
                 else:
-                    pairs.append((self._alone(compiled, args), self._alone(eager, args)))
+                    pairs.append((self._alone(compiled, own), self._alone(eager, own)))
                 entry.paired[sizes] = pairs
                 expected = sum(pairs[-1])
                 run.paired_seconds += time.perf_counter() - started
         except failures():  # the user's own call went well: no estimate, then
             entry.unpaired = "a further call of a graph failed"
+        finally:
+            if state is not None:
+                state.restore()
 
     def _in_a_row(
         self, compiled: Callable[..., Any], eager: Callable[..., Any], args: Sequence[Any]
@@ -136,13 +145,22 @@ def _why_not(entry: GraphEntry, graph: GraphModule, args: Sequence[Any]) -> str:
     engine = entry.backend.partition(":")[0]
     if engine not in registry.OURS or engine in (_REPLAYING if cuda else _NOT_COMPARED):
         return f"graphs of {engine} are not called again"
-    if entry.mutates:
+    # An engine that holds weights would take copies of them for new ones.
+    parts = entry.journal.partitions
+    if entry.mutates and (held_tensors(graph) or any(part.frozen for part in parts.values())):
         return "a graph changes tensors in place, so it is not called again"
-    if entry.draws:
-        return "a graph draws random numbers, so it is not called again"
     if not all(map(effects.is_torchs_own, graph.graph.nodes)):
         return "a graph calls operators that are not torch's, so it is not called again"
     return ""
+
+
+def _copies(args: Sequence[Any]) -> Sequence[Any]:
+    """The arguments in memory of their own; raises ``ValueError`` where they have none."""
+    copies = Undo(args, draws=False).copies() or []
+    for copy, each in zip(copies, args, strict=True):
+        if isinstance(each, torch.Tensor) and each.requires_grad:
+            copy.requires_grad_()
+    return copies
 
 
 def _enough(pairs: Sequence[tuple[float, float]]) -> bool:

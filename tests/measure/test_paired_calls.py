@@ -10,14 +10,7 @@ import torch
 
 import dynamo_ext
 from dynamo_ext.measure import paired_calls
-from dynamo_ext.measure.paired_calls import (
-    FIRST_SHARE,
-    LEAD_IN_SECONDS,
-    MOST_PAIRS,
-    SHARE,
-    SHORT_PAIRS,
-    PairedCalls,
-)
+from dynamo_ext.measure.paired_calls import LEAD_IN_SECONDS, SHORT_PAIRS, PairedCalls
 from tests.magics.shell import notebook, run_cell
 
 SETUP = """
@@ -108,14 +101,25 @@ last = run(model)
 
 
 @pytest.mark.usefixtures("generous")
-@pytest.mark.parametrize(
-    "text",
-    ["x.add_(1)", "y = torch.nn.functional.dropout(x)", "nn.BatchNorm1d(8)(x)"],
-    ids=["in place", "random", "statistics"],
-)
-def test_a_graph_with_effects_is_called_once(cells, further, text):
+def test_a_graph_that_changes_tensors_and_has_weights_in_its_engine_is_called_once(cells, further):
+    text = "with torch.no_grad(): nn.BatchNorm1d(8)(model(x))"
     assert [graph.pairs for graph in report(cells, text).graphs] == [()]
     assert not further
+
+
+@pytest.mark.usefixtures("generous")
+@pytest.mark.parametrize("backend", ["ts", "onnxrt", "inductor"])
+def test_changed_tensors_and_random_numbers_are_as_without(cells, backend):
+    text = "x.add_(1); y = torch.dropout(norm(model(x)), 0.5, True); z = torch.rand(3)"
+    found = []
+    for pairs in (mock.Mock(), PairedCalls.__call__):
+        run_cell(cells, SETUP + "norm = nn.BatchNorm1d(8)")
+        with mock.patch.object(PairedCalls, "__call__", pairs):
+            graphs = report(cells, text, f"-b {backend}").graphs
+        found.append([cells.user_ns[n] for n in "xz"] + [*cells.user_ns["norm"].buffers()])
+    assert all(graph.pairs for graph in graphs)
+    torch.testing.assert_close(*found)
+    cells.user_ns["y"].sum().backward()
 
 
 @pytest.mark.usefixtures("generous")
@@ -158,9 +162,9 @@ def test_a_quiet_cell_has_pairs_too(cells):
 def test_long_calls_are_timed_in_turn(cells, further, monkeypatch):
     monkeypatch.setattr(paired_calls, "LEAD_IN_SECONDS", 0.0)
     (graph,) = report(cells, "y = model(x)").graphs
-    assert len(graph.pairs) == MOST_PAIRS
+    assert len(graph.pairs) == paired_calls.MOST_PAIRS
     engine, eager = further[:2]
-    assert further == [engine, eager, eager, engine] * (MOST_PAIRS // 2)
+    assert further == [engine, eager, eager, engine] * (paired_calls.MOST_PAIRS // 2)
 
 
 def test_pairs_take_a_share_of_the_run_at_most(cells, monkeypatch):
@@ -177,7 +181,7 @@ def test_pairs_take_a_share_of_the_run_at_most(cells, monkeypatch):
     calls = sum(graph.run_seconds for graph in found.graphs)
     # The last calls may take longer than those before them.
     spent = found.paired_seconds - max(taken)
-    assert spent <= SHARE * calls + FIRST_SHARE * found.compile_seconds
+    assert spent <= paired_calls.SHARE * calls + paired_calls.FIRST_SHARE * found.compile_seconds
 
 
 @pytest.mark.usefixtures("generous")

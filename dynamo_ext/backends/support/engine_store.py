@@ -29,7 +29,7 @@ EVERY = 32
 _written = itertools.count()
 
 _DIGEST = hashlib.sha256
-DIGEST_SIZE = _DIGEST().digest_size
+_DIGEST_SIZE = _DIGEST().digest_size
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -46,9 +46,9 @@ class EngineStore:
             if not self._own():
                 return None
             text = path.read_bytes()
-            if _DIGEST(text[DIGEST_SIZE:]).digest() == text[:DIGEST_SIZE]:
+            if _DIGEST(text[_DIGEST_SIZE:]).digest() == text[:_DIGEST_SIZE]:
                 os.utime(path)
-                return text[DIGEST_SIZE:]
+                return text[_DIGEST_SIZE:]
             path.unlink()
         except FileNotFoundError:
             return None
@@ -60,12 +60,16 @@ class EngineStore:
 
     def keep(self, key: str, program: bytes) -> None:
         """Write a program, whole or not at all."""
+        self.put(key, _DIGEST(program).digest() + program)
+
+    def put(self, key: str, content: bytes) -> None:
+        """Write what one of `files` holds; `find` compares the digest in it."""
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self._own():
                 return
             path = self.folder / f"{key}.{os.getpid()}"
-            path.write_bytes(_DIGEST(program).digest() + program)
+            path.write_bytes(content)
             path.replace(self.folder / key)
             if next(_written) % EVERY == 0:
                 self._drop_oldest()

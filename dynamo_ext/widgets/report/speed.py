@@ -27,6 +27,8 @@ def sentence(report: Report) -> str:
             f"as plain{later}: the turns of its {longest.place} run in Python, where "
             f"one takes {plain}; captured, it took {captured}."
         )
+    if isinstance(found, str) and speed.is_plain(report):
+        return f"as plain: {found}."
     if isinstance(found, str):
         nameable = report.backend.isidentifier() and report.backend not in {EAGER, "auto"}
         named = f" -b {report.backend}" if nameable else ""
@@ -51,7 +53,7 @@ def cost(report: Report) -> str:
         said += f", {seconds(whole)} over all runs" if some else f"; {seconds(whole)} before"
     found = speed.cell_gain(report)
     known = not isinstance(found, str) and found.verdict != "unclear"
-    if not (known or speed.loops_left_plain(report)):
+    if not (known or speed.loops_left_plain(report) or speed.is_plain(report)):
         return f"{said}."
     paid = None if isinstance(found, str) else speed.runs_until_paid(report, found)
     pays = "it does not pay" if paid is None else f"it pays after {count(paid, 'run')}"

@@ -150,7 +150,7 @@ def test_a_damaged_program_is_converted_again(converted: list[str]) -> None:
     [path] = EngineStore().folder.iterdir()
     text = path.read_bytes()
     for damaged in (text[:-1], text[:-1] + bytes([text[-1] ^ 1]), b"", text[:20]):
-        path.write_bytes(damaged)
+        EngineStore().put(path.name, damaged)
         disk_cache._warned.clear()
         with pytest.warns(FallbackWarning, match="is damaged, and removed"):
             right(net(1))
