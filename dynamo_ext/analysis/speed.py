@@ -196,23 +196,23 @@ def _why_not(report: Report) -> str:
     notes = [race.note for race in races if race.note and not race.conclusive]
     if notes:
         return f"{notes[0][0].lower()}{notes[0][1:].rstrip('.')}"
+    forward, backward = report.running_seconds
     reasons = {graph.unpaired: graph.run_seconds for graph in report.graphs if graph.unpaired}
     if races and all(race.winner == EAGER for race in races):
         reasons = {"auto left its graphs to eager": 0.0}
     elif is_plain(report):
         reasons = {f"less than {LITTLE:.0%} of its time is in compiled graphs": 0.0}
-    elif report.outside_seconds > MOST_OF_IT * report.run_seconds and any(map(gain, report.graphs)):
-        again = "; run the cell again" if report.compile_seconds else ""
-        reasons = {f"most of this run was code outside of its graphs{again}": 0.0}
     elif report.backend == EAGER:
         reasons = {"the eager backend runs what it captures as it is": 0.0}
     elif report.cell is None:
         reasons = {"calls of a function are not timed in eager, too, as those of a cell are": 0.0}
+    elif backward > forward or any(map(gain, report.graphs)):
+        outside = report.outside_seconds > backward
+        rest = "code outside of its graphs" if outside else "backward passes, not called again"
+        again = "; run the cell again" if report.compile_seconds else ""
+        reasons = {f"much of this run is {rest}{again}": 0.0}
     if reasons:
         return max(reasons, key=lambda reason: reasons[reason])
-    forward, backward = report.running_seconds
-    if backward > forward:
-        return "its backward passes take most of the time, and are not called again"
     return "its graphs' calls take long beside their compiling; each run measures some more"
 
 
