@@ -8,10 +8,8 @@ import logging
 import os
 import tempfile
 import types
-import warnings
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 
@@ -121,22 +119,3 @@ def compiles():
 
     with counting_compiles() as started:
         yield started
-
-
-@pytest.fixture(scope="module")
-def dask_client():
-    dask = pytest.importorskip("dask")
-    distributed = pytest.importorskip("distributed")
-    # Dask sets its workers' thread counts in this process's environment, for good.
-    with mock.patch.dict(os.environ), warnings.catch_warnings():
-        # Dask's own sockets and event loops are closed by the garbage collector.
-        warnings.simplefilter("ignore", ResourceWarning)
-        with (
-            # A task that ends its worker is tried three times more otherwise.
-            dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-            distributed.LocalCluster(
-                n_workers=2, processes=True, threads_per_worker=1, dashboard_address=None
-            ) as cluster,
-            distributed.Client(cluster) as client,
-        ):
-            yield client

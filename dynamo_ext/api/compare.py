@@ -14,7 +14,6 @@ from dynamo_ext.widgets.comparison.chart import KINDS, Chart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from concurrent.futures import Executor
 
     import pandas as pd
 
@@ -124,7 +123,6 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
     allow_writes: bool = False,
     isolate: bool = False,
     first_run: float | None = 300.0,
-    executor: Executor | None = None,
     options: Mapping[str, Any] | None = None,
     callables: Mapping[str, Callable[..., Any]] | None = None,
     seed: int = 0,
@@ -173,8 +171,6 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
         Seconds of compiling after which a candidate begins nothing further, where ``budget``
         leaves as many; eager runs the rest. ``None`` lifts both. What compiles is not stopped,
         except in a process of its own (``isolate``), which ends after as long beyond ``budget``.
-    executor
-        Any ``concurrent.futures.Executor`` to carry the candidates (Dask's, ipyparallel's).
     options
         ``{"threads": 2}`` for all that have the option, ``{"tvm.opt_level": 3}`` for one.
     callables
@@ -229,9 +225,9 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
         message = "metric needs a bound."
         raise OptionError(message, "Add accuracy, as in accuracy='metric>=0.95'.")
     listed = candidates_of(backends, options, settings)
-    if callables and (isolate or executor is not None or settings.dtype):
+    if callables and (isolate or settings.dtype):
         message = "Your own callables run in this process, in their own precision."
-        raise OptionError(message, "Leave out isolate, executor and dtype, or the callables.")
+        raise OptionError(message, "Leave out isolate and dtype, or the callables.")
     workload = FunctionWorkload(target, args, kwargs, train=train)
     for name, function in (callables or {}).items():
         if name in {baseline, *(each.name for each in listed)}:
@@ -239,4 +235,4 @@ def compare(  # noqa: PLR0913 - a measurement's settings, by keyword
             raise OptionError(message, "Give the callable another name.")
         listed.append(Candidate(name, "", None, call=workload.instead(function)))
     with Waiting("Comparing", 0.0) as waiting, reporting_to(waiting.show):
-        return ComparisonResult(compare_anywhere(workload, listed, settings, executor))
+        return ComparisonResult(compare_anywhere(workload, listed, settings))

@@ -30,8 +30,6 @@ def parser() -> MagicArgumentParser:
         help="the candidates: names, or variables of yours, with commas between; without it "
         "those that auto races")  # fmt: skip
     add_options(made, unquoted)
-    add("--executor", type=given, metavar="EXPR",
-        help="a concurrent.futures.Executor of yours to carry them")  # fmt: skip
     for each in SHARED:
         each.add_to_parser(made, None)
     return made

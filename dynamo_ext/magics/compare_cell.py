@@ -13,7 +13,6 @@ from dynamo_ext.errors import UnknownBackendError
 from dynamo_ext.magics.accuracy_check import bound_of, other_inputs
 from dynamo_ext.magics.cell_source import CellText
 from dynamo_ext.magics.hidden_displays import nothing_displayed
-from dynamo_ext.magics.resolve_backend import executor_of
 from dynamo_ext.measure.candidates import candidates_of
 from dynamo_ext.measure.remote.compare import compare_anywhere
 from dynamo_ext.measure.settings import OPTIONS, Settings
@@ -44,8 +43,7 @@ def compare_cell(
         program, namespace, names, title=title, train=settings.train, silence=nothing_displayed
     )
     workload.cell = CodeBlock(title, program.filename, 1, text.source)
-    executor = executor_of(arguments.executor, namespace) if arguments.executor else None
-    return ComparisonResult(compare_anywhere(workload, candidates, settings, executor))
+    return ComparisonResult(compare_anywhere(workload, candidates, settings))
 
 
 def _rows(namespace: dict[str, Any], names: list[str]) -> dict[str, Any]:

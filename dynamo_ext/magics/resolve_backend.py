@@ -3,12 +3,10 @@
 import types
 import weakref
 from collections.abc import Mapping
-from concurrent.futures import Executor
 from typing import Any
 
 from dynamo_ext.backends.base import CompilerFn
 from dynamo_ext.errors import OptionError, UnknownBackendError
-from dynamo_ext.formatting import article
 from dynamo_ext.magics.argument_errors import explain_several
 
 
@@ -79,13 +77,3 @@ def evaluate(text: str, namespace: dict[str, Any], flag: str = "-b") -> Any:
         msg = f"-b {text} is not the name of a backend and {said}"
         remedy = "%dynamo backends lists the names."
         raise UnknownBackendError(msg, remedy) from error
-
-
-def executor_of(text: str, namespace: dict[str, Any]) -> Executor:
-    """The ``concurrent.futures.Executor`` of ``--executor``; raises ``OptionError`` if none."""
-    value = evaluate(text, namespace, "--executor")
-    if not isinstance(value, Executor):
-        kind = article(type(value).__name__)
-        msg = f"--executor {text} is {kind}, not a concurrent.futures.Executor."
-        raise OptionError(msg, "Give one, as client.get_executor() of a Dask client.")
-    return value

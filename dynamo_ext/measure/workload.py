@@ -33,10 +33,7 @@ from dynamo_ext.measure.state.process_state import Surroundings
 from dynamo_ext.measure.state.snapshot import Snapshot
 from dynamo_ext.records.common import CodeBlock
 
-NOT_SENT = (
-    "Compare it in this process (without isolate or an executor), or create it inside the "
-    "compared code."
-)
+NOT_SENT = "Compare it in this process (without isolate), or create it inside the compared code."
 """The remedy where something cannot be sent to another process."""
 
 _NEEDS = frozenset(

@@ -115,7 +115,6 @@ def test_without_candidates_those_that_auto_races_are_compared(cells: Live, monk
         ("-b aot_eager --baseline ts", "baseline"),
         ("-b aot_eager -o 1x", "1x"),
         ("-b aot_eager -o net", "net"),
-        ("-b aot_eager --executor net", "Executor"),
         ("-b aot_eager --opt threads=1", "threads"),
     ],
 )

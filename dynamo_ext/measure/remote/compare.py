@@ -1,30 +1,22 @@
-"""A comparison whose candidates are measured in other processes, here or elsewhere.
+"""A comparison whose candidates are measured one after the other, each in a fresh process.
 
 The baseline is measured beside every candidate, so that a speedup compares two timings of one
-process on one machine. Here, candidates have their turns one after the other, each in a fresh
-process (``isolated_process``); an executor of the user's, with other processes or other machines,
-gets them all at once.
+process.
 """
 
-import math
 import pickle
 import statistics
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future, as_completed
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from dynamo_ext.capture import session
 from dynamo_ext.errors import OptionError
-from dynamo_ext.interruptions import failures
-from dynamo_ext.measure.candidate_run import one_line
 from dynamo_ext.measure.candidates import Candidate
 from dynamo_ext.measure.compare import compare_workload
 from dynamo_ext.measure.per_graph import fastest
 from dynamo_ext.measure.progress import Board, announce
-from dynamo_ext.measure.remote import worker
-from dynamo_ext.measure.remote.isolated_process import START_SECONDS, measure_alone
+from dynamo_ext.measure.remote.isolated_process import measure_alone
 from dynamo_ext.measure.remote.serialization import pack, sent, why_not
 from dynamo_ext.measure.remote.worker import Answer
 from dynamo_ext.measure.settings import Settings
@@ -33,27 +25,21 @@ from dynamo_ext.records.comparison import CandidateResult, Comparison, GraphComp
 
 
 def compare_anywhere(
-    workload: Workload,
-    candidates: list[Candidate],
-    settings: Settings,
-    executor: Executor | None = None,
+    workload: Workload, candidates: list[Candidate], settings: Settings
 ) -> Comparison:
-    """Measure in this process, or, with an executor or ``isolate``, each candidate in another one.
+    """Measure in this process, or, with ``isolate``, each candidate in another one.
 
-    What happens to that process is its candidate's row.
-    One candidate may take ``first_run`` and ``budget`` seconds, and is stopped then. Without
-    an executor, processes of our own run them, one at a time. An executor gets one call for each
-    candidate, of a function of this package on bytes; a candidate that hangs there is given up and
-    not stopped: the process is not ours to end.
+    What happens to that process is its candidate's row. One candidate may take ``first_run`` and
+    ``budget`` seconds, and is stopped then.
 
     Raises ``OptionError`` where an argument cannot be sent, or a value that the cell cannot do
     without; and what the code itself raises when it runs plainly, in whichever process.
     """
-    if executor is None and not settings.isolate:
+    if not settings.isolate:
         return compare_workload(workload, candidates, settings)
     # Each of them is measured beside the baseline.
     announce(settings.announcement(settings.seconds(2 * len(candidates)) * settings.stages))
-    return _Apart(workload, candidates, settings).run(executor)
+    return _Apart(workload, candidates, settings).run()
 
 
 @dataclass
@@ -68,14 +54,11 @@ class _Apart:
     def __post_init__(self) -> None:
         self._board = Board("", [each.name for each in self._candidates])
 
-    def run(self, executor: Executor | None) -> Comparison:
+    def run(self) -> Comparison:
         started = time.perf_counter()
         interrupted = False
         try:
-            if executor is None:
-                self._one_by_one()
-            else:
-                self._all_at_once(executor)
+            self._one_by_one()
         except KeyboardInterrupt:
             interrupted = True
         raised = [each for each in self._answers.values() if each.trace]
@@ -91,7 +74,7 @@ class _Apart:
                 found = candidate.availability
                 self._answers[name] = Answer(None, found.reason, found.remedy)
                 continue
-            if (packed := self._pack(candidate, group, local=True)) is None:
+            if (packed := self._pack(candidate, group)) is None:
                 continue
             # Stays where an interrupt ends it.
             self._answers[name] = Answer(None, "Interrupted.", stopped=True)
@@ -100,33 +83,6 @@ class _Apart:
             self._ended(name)
             if self._answers[name].trace and not self._any_record():
                 return
-
-    def _all_at_once(self, executor: Executor) -> None:
-        """Give all to an executor; on a ``KeyboardInterrupt``, what has not begun is cancelled."""
-        names: dict[Future[Any], str] = {}
-        for candidate in self._candidates:
-            self._board.begin("elsewhere", candidate.name, "elsewhere")
-        for candidate, group in self._groups():
-            if (packed := self._pack(candidate, group, local=False)) is None:
-                continue
-            try:
-                names[executor.submit(worker.measure, packed)] = candidate.name
-            except failures() as error:  # an executor that broke is a row's reason
-                said = f"The executor accepted no task: {one_line(error)}."
-                self._answers[candidate.name] = Answer(None, said)
-        # They may all have to take turns on one worker.
-        seconds = START_SECONDS + self._seconds * len(self._candidates)
-        try:
-            for each in as_completed(names, seconds if math.isfinite(seconds) else None):
-                self._answers[names[each]] = _carried(each)
-                self._ended(names[each])
-        except TimeoutError:
-            for name in set(names.values()) - self._answers.keys():
-                said = f"The executor had no result after {seconds:.0f} s."
-                self._answers[name] = Answer(None, said)
-        finally:
-            for each in names:
-                each.cancel()
 
     def _ended(self, name: str) -> None:
         answer = self._answers[name]
@@ -148,10 +104,10 @@ class _Apart:
         for each in others:
             yield each, [*base, each]
 
-    def _pack(self, candidate: Candidate, group: list[Candidate], *, local: bool) -> bytes | None:
+    def _pack(self, candidate: Candidate, group: list[Candidate]) -> bytes | None:
         workload, settings, namespace = self._workload, self._settings, self._workload.namespace
         try:
-            return pack(workload, group, settings, local=local)
+            return pack(workload, group, settings)
         except Exception:  # noqa: BLE001 - which value it is, is found out next
             for each in group:
                 if reason := why_not(sent(each), namespace):
@@ -160,7 +116,7 @@ class _Apart:
                     self._answers[candidate.name] = Answer(None, said, remedy)
                     return None
             workload.leave_out(lambda value: why_not(value, namespace))
-            return pack(workload, group, settings, local=local)
+            return pack(workload, group, settings)
 
     def _any_record(self) -> bool:
         return any(each.record is not None for each in self._answers.values())
@@ -214,25 +170,6 @@ class _Apart:
             )
         said = [note for record in records for note in record.notes]
         return tuple(dict.fromkeys([*notes, *said]))
-
-
-def _carried(future: Future[Any]) -> Answer:
-    """What an executor has brought back."""
-    remedy = "Use isolate=True here, where each candidate has a process of its own."
-    try:
-        given = future.result()
-    except BrokenExecutor as error:
-        reason = f"The executor's processes died, with this candidate or another: {error}"
-        return Answer(None, reason.splitlines()[0], remedy)
-    except failures() as error:  # what executors raise is their own
-        return Answer(None, f"The executor failed: {one_line(error)}.", remedy)
-    # `rc[:].executor` of ipyparallel runs everything on every engine.
-    several = not isinstance(given, Mapping)
-    answer = worker.read(given[0] if several else given)
-    if answer.record is None or not several:
-        return answer
-    said = "The executor ran each candidate on every engine; the first one's is kept."
-    return replace(answer, record=replace(answer.record, notes=(*answer.record.notes, said)))
 
 
 def _error(answer: Answer, left_out: Mapping[str, str]) -> Exception:

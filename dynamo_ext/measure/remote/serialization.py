@@ -1,8 +1,7 @@
 """A workload, candidates and settings as bytes, and back.
 
-The envelope is plain pickle of plain values, so that a worker can read which versions the inside
-needs before it unpacks any of it. The inside is cloudpickle (functions and classes of
-``__main__`` by value) within torch's own format (tensors that share memory still do).
+They are in cloudpickle (functions and classes of ``__main__`` by value) within torch's own format
+(tensors that share memory still do).
 """
 
 import contextlib
@@ -10,10 +9,8 @@ import contextvars
 import io
 import linecache
 import pickle
-import platform
 import sys
 import types
-import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -21,7 +18,6 @@ from typing import Any
 import cloudpickle
 import torch
 
-from dynamo_ext import __version__
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.options import resolve
@@ -53,55 +49,31 @@ def _namespace() -> dict[str, Any]:
     return _current.get()
 
 
-def versions() -> dict[str, str]:
-    """What must be the same on both sides."""
-    python = ".".join(platform.python_version_tuple()[:2])
-    return {"torch": str(torch.__version__), "dynamo_ext": __version__, "Python": python}
-
-
-def pack(
-    workload: Workload, candidates: list[Candidate], settings: Settings, *, local: bool
-) -> bytes:
-    """Everything that a worker needs; a ``local`` one is a process on this machine.
-
-    Unpickled, it is the envelope: ``versions``, ``local``, ``token`` and the packed ``body``.
-    Raises what pickling raises.
-    """
-    parts: dict[str, Any] = {
+def pack(workload: Workload, candidates: list[Candidate], settings: Settings) -> bytes:
+    """Everything that a process needs to measure; raises what pickling raises."""
+    parts = {
         "workload": workload,
         "candidates": [sent(candidate) for candidate in candidates],
         "settings": settings,
         "switches": switches(),
         "random": (HostState(), TorchState()),
     }
-    if not local:
-        # Another machine has another number of cores.
-        del parts["switches"]["threads"]
-    envelope = {
-        "versions": versions(),
-        "local": local,
-        # Dask takes equal calls for the same one.
-        "token": uuid.uuid4().hex,
-        "body": _dump(parts, workload.namespace),
-    }
-    return pickle.dumps(envelope)
+    return _dump(parts, workload.namespace)
 
 
 @contextlib.contextmanager
-def unpacked(envelope: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def unpacked(packed: bytes) -> Iterator[dict[str, Any]]:
     """What was packed, for the length of the block.
 
     The namespace that it lives in is that of a registered module, since Dynamo looks globals of
-    inlined functions up by module. In a process of our own that is ``__main__``, as where they come
-    from.
+    inlined functions up by module: of ``__main__``, as where they come from.
     """
-    name = "__main__" if envelope["local"] else f"dynamo_ext_task_{envelope['token']}"
-    module, before = types.ModuleType(name), sys.modules.get(name)
-    sys.modules[name] = module
+    module, before = types.ModuleType("__main__"), sys.modules["__main__"]
+    sys.modules["__main__"] = module
     mark = _current.set(vars(module))
     try:
         parts, gradients, sources = torch.load(  # nosec - as above
-            io.BytesIO(envelope["body"]), pickle_module=pickle, weights_only=False
+            io.BytesIO(packed), pickle_module=pickle, weights_only=False
         )
         for tensor, gradient in gradients:
             tensor.grad = gradient
@@ -111,10 +83,7 @@ def unpacked(envelope: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield parts
     finally:
         _current.reset(mark)
-        if before is None:
-            del sys.modules[name]
-        else:
-            sys.modules[name] = before
+        sys.modules["__main__"] = before
 
 
 def _cell(program: CellProgram, values: dict[str, Any], title: str, train: bool) -> CellWorkload:  # noqa: FBT001

@@ -1,9 +1,6 @@
 """What runs in the process that measures: bytes in, plain values out."""
 
-import os
 import pickle
-import platform
-import threading
 import traceback
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -15,9 +12,6 @@ from dynamo_ext.measure.compare import compare_workload
 from dynamo_ext.measure.remote import serialization
 from dynamo_ext.measure.state.process_state import Surroundings, put_switches
 from dynamo_ext.records.comparison import CandidateResult, Comparison
-
-# Two measurements at once in one process (a thread pool) would disturb each other.
-_alone = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -48,10 +42,8 @@ class Answer:
 def measure(packed: bytes) -> dict[str, Any]:
     """Measure what ``serialization.pack`` packed; an ``Answer`` as plain values."""
     # It is for this that it has a process of its own: what ends it is a row.
-    with _alone, crash_records.unrecorded():
-        envelope = pickle.loads(packed)  # noqa: S301 - our own, from our own side
-        answer = _differing(envelope["versions"]) or _measured(envelope)
-        return asdict(replace(answer, worker=f"{platform.node()}, process {os.getpid()}"))
+    with crash_records.unrecorded():
+        return asdict(_measured(packed))
 
 
 def read(given: Mapping[str, Any]) -> Answer:
@@ -60,19 +52,10 @@ def read(given: Mapping[str, Any]) -> Answer:
     return Answer(**{**given, "record": record})
 
 
-def _differing(needed: Mapping[str, str]) -> Answer | None:
-    here = serialization.versions()
-    if not (wrong := [key for key, version in needed.items() if here.get(key) != version]):
-        return None
-    said = ", ".join(f"{key} {here[key]} where {needed[key]} is needed" for key in wrong)
-    wanted = ", ".join(f"{key} {needed[key]}" for key in wrong)
-    return Answer(None, f"The worker has {said}.", f"Give the worker {wanted}.")
-
-
-def _measured(envelope: Mapping[str, Any]) -> Answer:
+def _measured(packed: bytes) -> Answer:
     outer, started = Surroundings(), False
     try:
-        with serialization.unpacked(envelope) as parts:
+        with serialization.unpacked(packed) as parts:
             settings = parts["settings"]
             candidates = [serialization.candidate_from(*each) for each in parts["candidates"]]
             put_switches(parts["switches"])
