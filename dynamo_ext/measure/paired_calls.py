@@ -4,8 +4,9 @@ They follow a call that went well, on its inputs, and give the report an estimat
 gained. A comparison is the way to a verdict.
 """
 
+import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -82,10 +83,9 @@ class PairedCalls:
         due = pairs or (taken < len(SIZES) and calls.count > SIZES[taken])
         if entry.unpaired or _enough(pairs) or not due:
             return
-        left, state = first_run.current().left, TorchState() if entry.draws else None
+        left = first_run.current().left
         # A first call runs a cold engine and, as its check, a cold eager: a pair takes less.
         expected = sum(pairs[-1]) if pairs else calls.seconds / calls.count / 4
-        own: Sequence[Any] | None = None
         try:
             while not _enough(pairs):
                 short = expected < LEAD_IN_SECONDS
@@ -96,22 +96,19 @@ class PairedCalls:
                 if run.paired_seconds + cost > allowed:
                     break
                 started, eager = time.perf_counter(), forward_of(graph)
-                own = own or (_copies(args) if entry.mutates else args)
-                if short:
-                    pairs += self._in_a_row(compiled, eager, own)
-                elif len(pairs) % 2:
-                    theirs = self._alone(eager, own)
-                    pairs.append((self._alone(compiled, own), theirs))
-                else:
-                    pairs.append((self._alone(compiled, own), self._alone(eager, own)))
+                with _without_effects(entry, args) as own:
+                    if short:
+                        pairs += self._in_a_row(compiled, eager, own)
+                    elif len(pairs) % 2:
+                        theirs = self._alone(eager, own)
+                        pairs.append((self._alone(compiled, own), theirs))
+                    else:
+                        pairs.append((self._alone(compiled, own), self._alone(eager, own)))
                 entry.paired[sizes] = pairs
                 expected = sum(pairs[-1])
                 run.paired_seconds += time.perf_counter() - started
         except failures():  # the user's own call went well: no estimate, then
             entry.unpaired = "a further call of a graph failed"
-        finally:
-            if state is not None:
-                state.restore()
 
     def _in_a_row(
         self, compiled: Callable[..., Any], eager: Callable[..., Any], args: Sequence[Any]
@@ -154,13 +151,22 @@ def _why_not(entry: GraphEntry, graph: GraphModule, args: Sequence[Any]) -> str:
     return ""
 
 
-def _copies(args: Sequence[Any]) -> Sequence[Any]:
-    """The arguments in memory of their own; raises ``ValueError`` where they have none."""
-    copies = Undo(args, draws=False).copies() or []
+@contextlib.contextmanager
+def _without_effects(entry: GraphEntry, args: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """Arguments for calls of a graph in the block, which leave those given and generators alone.
+
+    Raises ``ValueError`` where they cannot be copied.
+    """
+    state = TorchState() if entry.draws else None
+    copies = (Undo(args, draws=False).copies() or []) if entry.mutates else args
     for copy, each in zip(copies, args, strict=True):
-        if isinstance(each, torch.Tensor) and each.requires_grad:
+        if isinstance(each, torch.Tensor) and each.requires_grad and copy is not each:
             copy.requires_grad_()
-    return copies
+    try:
+        yield copies
+    finally:
+        if state is not None:
+            state.restore()
 
 
 def _enough(pairs: Sequence[tuple[float, float]]) -> bool:
