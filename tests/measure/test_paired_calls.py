@@ -67,6 +67,9 @@ def further(monkeypatch):
 
 @pytest.mark.usefixtures("generous")
 def test_a_graph_is_called_further_and_then_no_more(cells, further):
+    with mock.patch.object(PairedCalls, "__call__"):
+        # A first call may take too long to be a short one.
+        report(cells, "y = model(x)")
     found = report(cells, "y = model(x)")
     (graph,) = found.graphs
     assert graph.calls == 1
