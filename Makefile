@@ -143,7 +143,7 @@ screenshots: $(STAMP) ## the pictures in docs/images, as the browser tests take 
 	cp $(SHOTS)/1-code-light.png docs/images/code.png
 	cp $(SHOTS)/2-graphs-light.png docs/images/graphs.png
 	cp $(SHOTS)/3-guards-light.png docs/images/guards.png
-	cp $(SHOTS)/6-timing-light.png docs/images/timing.png
+	cp $(SHOTS)/5-timing-light.png docs/images/timing.png
 	cp $(SHOTS)/readme-compare.png docs/images/compare.png
 
 # What depends on torch's private names, cells that run traced and as they are, and what needs a
