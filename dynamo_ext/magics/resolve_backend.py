@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dynamo_ext.backends.base import CompilerFn
-from dynamo_ext.errors import OptionError, UnknownBackendError
+from dynamo_ext.errors import UnknownBackendError
 from dynamo_ext.magics.argument_errors import explain_several
 
 
@@ -62,18 +62,15 @@ def _same_function(text: str, value: Any) -> Any:
 _made_before: weakref.WeakValueDictionary[str, types.FunctionType] = weakref.WeakValueDictionary()
 
 
-def evaluate(text: str, namespace: dict[str, Any], flag: str = "-b") -> Any:
+def evaluate(text: str, namespace: dict[str, Any]) -> Any:
     """The user's own expression in the user's own namespace.
 
-    Raises ``UnknownBackendError`` where it raises after ``-b``, ``OptionError`` after another flag.
+    Raises ``UnknownBackendError`` where it raises.
     """
     try:
         return eval(text, namespace)  # noqa: S307
     except Exception as error:
         said = f"raises {type(error).__name__}: {error}."
-        if flag != "-b":
-            msg = f"{flag} {text} {said}"
-            raise OptionError(msg, "Give an expression that the notebook can evaluate.") from error
         msg = f"-b {text} is not the name of a backend and {said}"
         remedy = "%dynamo backends lists the names."
         raise UnknownBackendError(msg, remedy) from error

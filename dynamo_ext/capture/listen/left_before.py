@@ -7,6 +7,8 @@ import hashlib
 import types
 from typing import Any
 
+from torch.utils.weak import WeakIdKeyDictionary
+
 from dynamo_ext.capture.code.function_code import codes_within
 from dynamo_ext.capture.listen import python_libraries, small_graphs
 from dynamo_ext.capture.listen.run_log import RunLog, active_run
@@ -61,10 +63,17 @@ def _known(code: types.CodeType, run: RunLog) -> Any:
     return tuple(before.get(_digest(code), ())) if before else ()
 
 
+# By identity: code that is equal may be of another file. Each run asks for all of it again.
+_digests = WeakIdKeyDictionary()
+
+
 def _digest(code: types.CodeType) -> str:
     """The same in each kernel: a cell's file and the order of a set are not."""
+    if code in _digests:
+        return str(_digests[code])
     same = [
         (e.co_qualname, e.co_code, e.co_names, [c for c in e.co_consts if type(c) in _PLAIN])
         for e in codes_within(code)
     ]
-    return hashlib.sha256(repr(same).encode()).hexdigest()
+    digest = _digests[code] = hashlib.sha256(repr(same).encode()).hexdigest()
+    return digest

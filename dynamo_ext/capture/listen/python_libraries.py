@@ -12,15 +12,14 @@ graph breaks. Modules and functions of the user's that it calls are captured. Of
 """
 
 import types
-from pathlib import Path
 
-import torch
 from torch.utils.weak import WeakIdKeyDictionary
 
 from dynamo_ext.capture.code.source_lines import is_library
 from dynamo_ext.capture.events.capture_disabled import of_run
 from dynamo_ext.capture.listen.run_log import FrameEntry, RunLog
 from dynamo_ext.capture.torch_private import code_cache
+from dynamo_ext.capture.torch_private.compile_settings import TORCH
 
 # By identity: some code that Dynamo makes has no hash.
 _in_python = WeakIdKeyDictionary()
@@ -28,7 +27,6 @@ _large = WeakIdKeyDictionary()
 breaking = WeakIdKeyDictionary()
 """Of the code of functions that run in Python, that which has two graph breaks."""
 code_cache.learned += _in_python, _large, breaking
-_TORCH = str(Path(torch.__file__).parent)
 
 
 def note(code: types.CodeType) -> None:
@@ -58,7 +56,7 @@ def note_part(code: types.CodeType, entry: FrameEntry, run: RunLog, *, broke: bo
     if run.decides and is_library(file) and origin.co_name != "forward":
         if not all(graph.is_small for each in entry.graphs if (graph := each())):
             _large[origin] = True
-        elif broke and not (origin is code or origin in _large or file.startswith(_TORCH)):
+        elif broke and not (origin is code or origin in _large or file.startswith(TORCH)):
             leave(origin)
 
 

@@ -60,7 +60,7 @@ def _side_effect_policy() -> str:
 
 
 _SIDE_EFFECTS = logging.getLogger("torch._dynamo.side_effects.__side_effects")
-_TORCH = str(Path(torch.__file__).parent)
+TORCH = str(Path(torch.__file__).parent)
 _LOUD = ("torch._", "torch.fx.experimental.symbolic_shapes", "torch.utils.cpp_extension")
 
 
@@ -71,7 +71,7 @@ def quiet_logs() -> Iterator[None]:
 
     def show_unless_torch(*about: Any, **more: Any) -> None:
         _, _, filename, *_ = about
-        if not str(filename).startswith(_TORCH):
+        if not str(filename).startswith(TORCH):
             shown(*about, **more)
 
     def drop(record: logging.LogRecord) -> bool:

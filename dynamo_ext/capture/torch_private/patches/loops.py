@@ -13,10 +13,8 @@ import time
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import torch
 from torch._dynamo.variables.lists import BaseListVariable, RangeVariable
 from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
 from torch._dynamo.variables.tensor import TensorVariable
@@ -25,6 +23,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from dynamo_ext.capture.code.block import block_of
 from dynamo_ext.capture.torch_private.code_cache import learned, users_code
+from dynamo_ext.capture.torch_private.compile_settings import TORCH
 from dynamo_ext.capture.torch_private.patches.calls import StaysPythonError
 from dynamo_ext.capture.torch_private.patches.registry import (
     end_graph,
@@ -44,7 +43,6 @@ _INSTRUCTIONS, _SECONDS = 50_000, 5.0
 
 clock = time.perf_counter
 
-_TORCH = str(Path(torch.__file__).parent)
 _COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
 
 # By identity: some code that Dynamo makes has no hash.
@@ -82,7 +80,7 @@ def _owner(tx: Any) -> Any:
         each
         for each in _frames(tx)
         if each.f_code.co_name not in _COMPREHENSIONS
-        and not each.f_code.co_filename.startswith(_TORCH)
+        and not each.f_code.co_filename.startswith(TORCH)
     )
     return next(own, tx.output.root_tx)
 
