@@ -179,9 +179,10 @@ def loops_left_plain(report: Report) -> tuple[LoopTurns, ...]:
 
 
 def plain_loops(report: Report) -> tuple[LoopTurns, ...]:
-    """Those loops, if their turns in Python are most of the run."""
+    """Those loops, if their turns in Python are most of the run, or nothing was captured."""
     loops = loops_left_plain(report)
-    return loops if sum(n.plain for n in loops) >= MOST_OF_IT * report.run_seconds else ()
+    most = sum(loop.plain for loop in loops) >= MOST_OF_IT * report.run_seconds
+    return loops if most or not report.graphs else ()
 
 
 def is_plain(report: Report) -> bool:

@@ -151,10 +151,13 @@ def test_a_run_whose_graphs_take_next_to_nothing_is_as_plain():
 PLAIN_LOOP = LoopTurns(2, 0, 0.0067, 0.0006, 0.08, 0.1, plain=0.9)
 
 
-@pytest.mark.parametrize(("loop_seconds", "most"), [(0.9, True), (0.2, False)])
-def test_loops_left_plain(loop_seconds, most):
+@pytest.mark.parametrize(
+    ("loop_seconds", "graphs", "most"),
+    [(0.9, (graph(),), True), (0.2, (graph(),), False), (0.2, (), True)],
+)
+def test_loops_left_plain(loop_seconds, graphs, most):
     loop = dataclasses.replace(PLAIN_LOOP, plain=loop_seconds)
-    made = report(seconds=1.0, compile_seconds=0.0, turns=(loop,))
+    made = report(*graphs, seconds=1.0, compile_seconds=0.0, turns=(loop,))
     assert isinstance(cell_gain(made), str)
     assert speed.loops_left_plain(made) == (loop,)
     assert speed.plain_loops(made) == ((loop,) if most else ())
