@@ -62,13 +62,13 @@ def is_in_torch(graph_break: GraphBreak) -> bool:
 def where(graph_break: GraphBreak) -> str:
     """``line 7``, ``line 3 of `f`, called at line 7,`` or ``line 12 of `step` in model.py``."""
     line, called = origin(graph_break), graph_break.line
-    at = place(line)
+    at = line_in_words(line)
     if line is None or line.in_cell or called is None or not called.in_cell:
         return at
     return f"{at}, called at line {called.line},"
 
 
-def place(line: SourceLine | None) -> str:
+def line_in_words(line: SourceLine | None) -> str:
     """``line 7`` of the cell, ``line 3 of `f` in In[5]``, ``line 12 of `f` in model.py``."""
     if line is None or not line.line:
         return ""

@@ -8,9 +8,9 @@ from dynamo_ext.analysis.break_location import (
     ON_PURPOSE,
     in_package,
     is_torchs_own,
+    line_in_words,
     origin,
     package,
-    place,
     where,
 )
 from dynamo_ext.analysis.breaks import COMPREHENSIONS, break_of, cause_of, remedy
@@ -90,7 +90,7 @@ def uncaptured(report: Report) -> Iterator[Advice]:
 def libraries(report: Report) -> Iterator[Advice]:
     """What the code of installed packages keeps from capture: no line there is the user's."""
     for found in library_breaks(report):
-        places = list(dict.fromkeys(place(origin(each)) for each in found.breaks))
+        places = list(dict.fromkeys(line_in_words(origin(each)) for each in found.breaks))
         of = found.package if not found.harmless else None
         again = [r for r in report.recompiles if of and package(r.line) == of]
         took = sum(r.compile_seconds for r in again)
@@ -125,7 +125,7 @@ def breaks(report: Report) -> Iterator[Advice]:
         if id(each) not in eager and not outside and own:
             cause = cause_of(each)
             ways = groups.setdefault((cause.because, cause.step), {})
-            ways.setdefault(place(line), []).append(each)
+            ways.setdefault(line_in_words(line), []).append(each)
     for (because, _), ways in groups.items():
         # Of the ways that lead to a line, the one from the cell says most.
         breaks = [

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from dynamo_ext.analysis.break_location import in_package, origin, place
+from dynamo_ext.analysis.break_location import in_package, line_in_words, origin
 from dynamo_ext.analysis.breaks import BUILD_BEFORE, cause_of
 from dynamo_ext.formatting import listing
 from dynamo_ext.records.capture import GraphBreak
@@ -29,8 +29,8 @@ class LibraryBreaks:
 
     def called_at(self, most: int | None = None) -> str:
         """The other lines that led there, as far as they are known."""
-        places = {place(origin(each)) for each in self.breaks}
-        lines = dict.fromkeys(place(each.line) for each in self.breaks)
+        places = {line_in_words(origin(each)) for each in self.breaks}
+        lines = dict.fromkeys(line_in_words(each.line) for each in self.breaks)
         return listing([line for line in lines if line and line not in places], most)
 
 

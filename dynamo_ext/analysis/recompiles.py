@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dynamo_ext.analysis.break_location import is_optimizers, package, place
+from dynamo_ext.analysis.break_location import is_optimizers, line_in_words, package
 from dynamo_ext.analysis.guards import actual, expected
 from dynamo_ext.analysis.source_hints import OPTIMIZER
 from dynamo_ext.records.capture import BETWEEN_GRAPHS, Recompile, RecompileKind
@@ -54,7 +54,7 @@ def _computed(recompile: Recompile) -> str:
     if recompile.variable != BETWEEN_GRAPHS:
         return ""
     link = "that" if recompile.kind in {"float", "integer"} else "what"
-    return f"{link} {place(recompile.line) or 'the code before a graph break'} computes"
+    return f"{link} {line_in_words(recompile.line) or 'the code before a graph break'} computes"
 
 
 def _group(kind: str, variable: str, dim: int | None, group: Sequence[Recompile]) -> Changes:

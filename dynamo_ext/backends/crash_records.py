@@ -83,7 +83,6 @@ class Unfinished:
 
 
 _open: weakref.WeakSet[Attempt] = weakref.WeakSet()
-_away = threading.local()
 
 
 def folder() -> Path:
@@ -94,17 +93,7 @@ def folder() -> Path:
 
 
 def _is_off() -> bool:
-    return fcntl is None or getattr(_away, "on", False) or UNRECORDED in os.environ
-
-
-@contextlib.contextmanager
-def unrecorded() -> Iterator[None]:
-    """Record nothing and leave nothing out, in this thread: the process is there to be lost."""
-    before, _away.on = getattr(_away, "on", False), True
-    try:
-        yield
-    finally:
-        _away.on = before
+    return fcntl is None or UNRECORDED in os.environ
 
 
 class Attempt:

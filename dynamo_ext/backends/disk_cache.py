@@ -24,7 +24,7 @@ from dynamo_ext.errors import FallbackWarning
 FOLDER = "DYNAMO_EXT_CACHE"
 """An environment variable: the folder of the cache, in place of the platform's."""
 
-TABLES = ("contests", "answers", "machines", "turn_trials")
+TABLES = ("contests", "answers", "turn_trials")
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS {} (

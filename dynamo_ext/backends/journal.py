@@ -73,7 +73,7 @@ class Journal:
             self.on_progress(words)
 
     def late(self, scope: FallbackScope = "graph", partition: str = "", *work: Any) -> str:
-        """Why no new ``work`` is to begin now, which is recorded; empty where there is time.
+        """Why there is no time for new ``work`` now, which is recorded; empty where there is.
 
         ``work`` is what ``FirstRun.used_up`` takes.
         """

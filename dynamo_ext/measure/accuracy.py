@@ -1,6 +1,6 @@
 """A candidate's results against a reference's: how far off, and whether that is all right.
 
-Against eager the tolerance follows the dtype (``backends.verify``). Against float64 the question
+Against eager the tolerance follows the dtype (``numerics.tolerance``). Against float64 the question
 is the maintainers' own (``torch._dynamo.utils.same``): is the candidate much farther from the
 float64 result than eager itself is?
 """

@@ -39,8 +39,7 @@ class TorchState:
     def restore(self) -> None:
         """Have them give the same numbers again."""
         torch.set_rng_state(self._cpu)
-        # Elsewhere, where a comparison's worker runs, there may be fewer devices.
-        for device, state in enumerate(self._cuda[: torch.cuda.device_count()]):
+        for device, state in enumerate(self._cuda):
             torch.cuda.set_rng_state(state, device)
 
 

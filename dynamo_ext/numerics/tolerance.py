@@ -130,7 +130,7 @@ def _values_differ(got: torch.Tensor, want: torch.Tensor) -> str:
 
 
 def multiple(dtype: torch.dtype) -> float:
-    """How many times eager's own distance from the exact result is near enough.
+    """A result is near enough up to this many times eager's own distance from the exact one.
 
     As torch judges its backends (``torch._dynamo.utils.same`` with ``fp64_ref``).
     """

@@ -147,15 +147,13 @@ class LoopTurns:
     ``line`` is where it begins in the cell; 0 for a library's, in whose Python turns eager ran the
     graphs. ``turns`` are those of this run that ran captured, 0 where Python is faster; ``plain``
     are the run's seconds in turns that ran in Python. ``captured`` and ``python`` are seconds of
-    one turn, ``low`` and ``high`` the ends of how many times as fast a captured one is.
+    one turn.
     """
 
     line: int
     turns: int
     captured: float
     python: float
-    low: float
-    high: float
     plain: float = 0.0
 
     @property

@@ -14,10 +14,13 @@ from dynamo_ext.records.common import FULL, CodeBlock, structured
 from dynamo_ext.records.machine import MachineLimits, Work
 from dynamo_ext.records.report import Report
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 SMALLEST_DIFFERENCE = 0.02
 """Below it two timings are called the same, whatever their interval."""
+
+CONFIDENCE = 0.95
+"""Of the intervals of speedups."""
 
 FEWEST_ROUNDS = 6
 """The fewest rounds that have an interval of 95 %: fewer rounds have no verdict."""
@@ -90,14 +93,13 @@ class Timing:
 class Speedup:
     """How many times faster than the baseline: the median over rounds of paired ratios.
 
-    ``low`` and ``high`` bound the interval of ``confidence``, which is that of the sign test.
+    ``low`` and ``high`` bound the interval of the sign test, with ``CONFIDENCE``.
     """
 
     ratio: float
     low: float
     high: float
     rounds: int
-    confidence: float = 0.95
 
     @property
     def too_few(self) -> bool:
@@ -179,7 +181,6 @@ class CandidateResult:
     program: str = ""
     precision: str = ""
     lowered: float | None = None
-    worker: str = ""
     report: Report | None = None
 
 

@@ -12,7 +12,7 @@ from dynamo_ext.records.capture import Frame, GraphBreak, Guard, LoopTurns, Reco
 from dynamo_ext.records.common import CodeBlock, SourceLine, saved, structured
 from dynamo_ext.records.graph import Graph
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 Mode = Literal["optimize", "run", "explain"]
 

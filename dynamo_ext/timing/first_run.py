@@ -24,8 +24,8 @@ class FirstRun:
 
     With ``late_checks`` what was compiled in time is checked later. ``before`` is that of the run
     before of the same code, and ``ran`` what a run took beside this work. ``waiting`` has the
-    seconds in eager of what waits for its turn, ``last`` those of the block of work that used up
-    the rest, and its name, or that of the block within it that took most of them.
+    seconds in eager of what waits for its turn. ``last`` has the seconds and the name of the block
+    of work during which the time ran out, or of the block within it that took longest.
     """
 
     def __init__(

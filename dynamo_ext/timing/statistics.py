@@ -12,9 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dynamo_ext.records.comparison import Speedup
-
-CONFIDENCE = 0.95
+from dynamo_ext.records.comparison import CONFIDENCE, Speedup
 
 
 def speedup(baseline: Sequence[float], candidate: Sequence[float]) -> Speedup:
@@ -33,7 +31,7 @@ def speedup(baseline: Sequence[float], candidate: Sequence[float]) -> Speedup:
     ratios = np.sort(np.log(np.asarray(baseline, float)) - np.log(np.asarray(candidate, float)))
     beyond = _rounds_beyond(len(ratios))
     ratio, low, high = map(math.exp, (np.median(ratios), ratios[beyond], ratios[-1 - beyond]))
-    return Speedup(ratio, low, high, len(ratios), CONFIDENCE)
+    return Speedup(ratio, low, high, len(ratios))
 
 
 @functools.cache

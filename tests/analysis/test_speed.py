@@ -148,7 +148,7 @@ def test_a_run_whose_graphs_take_next_to_nothing_is_as_plain():
     assert not speed.is_plain(dataclasses.replace(made, compile_seconds=1.0))
 
 
-PLAIN_LOOP = LoopTurns(2, 0, 0.0067, 0.0006, 0.08, 0.1, plain=0.9)
+PLAIN_LOOP = LoopTurns(2, 0, 0.0067, 0.0006, plain=0.9)
 
 
 @pytest.mark.parametrize(

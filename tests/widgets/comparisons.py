@@ -124,7 +124,7 @@ def rude(words: str) -> Comparison:
     """Every text of a comparison in the user's own words."""
     wrong = dataclasses.replace(FAR, reference=words, dtype=words, detail=words)
     others = (
-        row(words, 1e-3, 4.0, options=((words, words),), worker=words),
+        row(words, 1e-3, 4.0, options=((words, words),)),
         row(f"{words}2", 1e-3, 4.0, outcome="wrong", reason=words, remedy=words, accuracy=(wrong,)),
         CandidateResult(f"{words}3", words, "failed", words * 9, words),
         row("$\\frac{x$ 模型", 2e-3, 2.0),

@@ -27,7 +27,7 @@ from dynamo_ext.formatting import seconds
 from dynamo_ext.records.capture import LoopTurns
 from dynamo_ext.records.comparison import BUSY_CORES
 from dynamo_ext.records.report import Fallback
-from dynamo_ext.timing import first_run, statistics
+from dynamo_ext.timing import first_run
 
 _BEFORE, _EACH = 20, 6
 """Turns before those that are timed, and how many of these run each way."""
@@ -39,7 +39,7 @@ _LEFT = -1
 """In place of a loop's line, where what is left to Python is kept."""
 
 _STARTED = time.time()
-"""What was kept before is another kernel's."""
+"""Outcomes that were kept before this moment come from an earlier kernel."""
 
 _MARGIN = 0.95
 """Share of Python's time at which being captured begins to pay."""
@@ -151,7 +151,7 @@ class TurnTrial:
         self.is_python: bool | None = None
         self.is_remembered = False
         self._keep = keep
-        self._outcome = (0.0, 0.0, 0.0, 0.0)
+        self._outcome = (0.0, 0.0)
         self._line = line
         self._clock = clock
         self._turns = self._earlier = 0
@@ -183,8 +183,7 @@ class TurnTrial:
 
     def _end_if_known(self) -> None:
         if len(self._python) == _EACH:
-            ends = statistics.speedup(self._python, self._captured[:_EACH])
-            self.decide(median(self._captured), median(self._python), ends.low, ends.high)
+            self.decide(median(self._captured), median(self._python))
             self._keep(*self._outcome)
 
     @property
@@ -209,9 +208,9 @@ class TurnTrial:
         self._plain += self._clock() - started
         return value
 
-    def decide(self, captured: float, python: float, low: float, high: float) -> None:
-        """End it with the seconds of a turn each way, and the ends of Python's over captured."""
-        self._outcome = captured, python, low, high
+    def decide(self, captured: float, python: float) -> None:
+        """End it with the seconds of a turn each way."""
+        self._outcome = captured, python
         self.is_python = captured > _MARGIN * python
 
     def as_record(self) -> LoopTurns:
@@ -221,7 +220,7 @@ class TurnTrial:
 
     def as_fallback(self) -> Fallback:
         """What a report says where the loop's turns run in Python."""
-        captured, python, *_ = map(seconds, self._outcome)
+        captured, python = map(seconds, self._outcome)
         why = (
             f"The turns of the {self.as_record().place} run in Python: captured, one took "
             f"{captured}, and {python} in Python"

@@ -49,7 +49,7 @@ class RecordedCompiler:
         self._dynamic = dynamic
 
     def __repr__(self) -> str:
-        """What it makes of a graph depends on."""
+        """All that its result for a graph depends on."""
         return f"{self.compiler!r}, dynamic={self._dynamic}"
 
     def __call__(self, graph: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:

@@ -33,7 +33,7 @@ def optimizing(
     names: HiddenNames | None = None,
     alone: bool = False,
 ) -> Tracer:
-    """Capture and compile what has not been seen, reuse what has; nothing if ``alone``."""
+    """Capture and compile what has not been seen, reuse what has; share nothing if ``alone``."""
     containers.look_at_them()
     heard = (
         RecordedCompiler(compiler)

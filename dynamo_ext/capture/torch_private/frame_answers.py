@@ -67,7 +67,7 @@ def is_users_own(error: Exception) -> bool:
 
 
 def skip_permanently(*_frame: Any) -> ConvertFrameReturn:
-    """Answer of a frame callback, or one: Dynamo has nothing to do with this code, ever.
+    """A frame callback's answer, and itself such a callback: Dynamo is never to look at this code.
 
     It leaves the callback alone while the frame runs, so that our own frames can take it out.
     """

@@ -1,1 +1,1 @@
-"""Candidates in other processes and on other machines."""
+"""Candidates in other processes."""

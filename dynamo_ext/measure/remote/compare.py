@@ -17,7 +17,7 @@ from dynamo_ext.measure.compare import compare_workload
 from dynamo_ext.measure.per_graph import fastest
 from dynamo_ext.measure.progress import Board, announce
 from dynamo_ext.measure.remote.isolated_process import measure_alone
-from dynamo_ext.measure.remote.serialization import pack, sent, why_not
+from dynamo_ext.measure.remote.serialization import pack, why_not
 from dynamo_ext.measure.remote.worker import Answer
 from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.workload import NOT_SENT, Workload
@@ -110,7 +110,7 @@ class _Apart:
             return pack(workload, group, settings)
         except Exception:  # noqa: BLE001 - which value it is, is found out next
             for each in group:
-                if reason := why_not(sent(each), namespace):
+                if reason := why_not(each, namespace):
                     said = f"{each.name} cannot be sent to another process ({reason})."
                     remedy = "Create what it needs inside the call."
                     self._answers[candidate.name] = Answer(None, said, remedy)
@@ -190,10 +190,10 @@ def _row(candidate: Candidate, answer: Answer | None) -> CandidateResult:
         if row.name == candidate.name:
             return row
     outcome: Outcome = "unmeasured" if answer.stopped else "failed"
-    if candidate.compiler is None and not answer.worker:
+    if candidate.compiler is None:
         outcome = "unavailable"
     facts = candidate.name, candidate.backend, outcome, answer.reason, answer.remedy
-    return CandidateResult(*facts, options=candidate.options, worker=answer.worker)
+    return CandidateResult(*facts, options=candidate.options)
 
 
 def _baseline(answers: Iterable[Answer], name: str) -> CandidateResult:

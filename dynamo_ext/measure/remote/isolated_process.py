@@ -6,6 +6,7 @@ It is a new interpreter: a fork of a process in which torch has threads hangs, a
 
 import contextlib
 import math
+import os
 import pickle
 import re
 import signal
@@ -13,12 +14,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import psutil
 
-from dynamo_ext.measure.remote import worker
+from dynamo_ext.backends.crash_records import UNRECORDED
 from dynamo_ext.measure.remote.worker import Answer
 
 START_SECONDS = 300.0
@@ -55,7 +55,9 @@ def measure_alone(packed: bytes, seconds: float) -> Answer:
     with tempfile.TemporaryDirectory(prefix="dynamo_ext_") as folder:
         program = _PROGRAM.format(given=(sys.path, sys.argv, folder))
         command, stopped = [sys.executable, "-c", program], ""
-        with subprocess.Popen(command, stdin=subprocess.PIPE) as process:  # noqa: S603
+        # It is for this that it has a process of its own: what ends it is a row.
+        environment = {**os.environ, UNRECORDED: "1"}
+        with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment) as process:  # noqa: S603
             try:
                 _wait_for_start(process, Path(folder, "ready"))
                 process.communicate(packed, seconds if math.isfinite(seconds) else None)
@@ -65,15 +67,13 @@ def measure_alone(packed: bytes, seconds: float) -> Answer:
                 _end(process)
         answer, faults = Path(folder, "answer"), Path(folder, "faults")
         if answer.exists():
-            found = worker.read(pickle.loads(answer.read_bytes()))  # noqa: S301 - our own
-        elif stopped:
+            found: Answer = pickle.loads(answer.read_bytes())  # noqa: S301 - our own
+            return found
+        if stopped:
             remedy = "If it only takes long to compile, give it a larger first_run."
-            found = Answer(None, stopped, remedy)
-        else:
-            trace = faults.read_text(errors="replace") if faults.exists() else ""
-            found = death(process.returncode, trace)
-    # On this machine, which needs no name.
-    return replace(found, worker=f"process {process.pid}")
+            return Answer(None, stopped, remedy)
+        trace = faults.read_text(errors="replace") if faults.exists() else ""
+        return death(process.returncode, trace)
 
 
 def _wait_for_start(process: subprocess.Popen[bytes], ready: Path) -> None:

@@ -11,8 +11,7 @@ import linecache
 import pickle
 import sys
 import types
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import Any
 
 import cloudpickle
@@ -20,7 +19,6 @@ import torch
 
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.compiler import Compiler
-from dynamo_ext.backends.options import resolve
 from dynamo_ext.capture.cells.program import CellProgram
 from dynamo_ext.capture.code.dynamo_globals import HiddenNames
 from dynamo_ext.capture.code.source_lines import is_library
@@ -30,7 +28,6 @@ from dynamo_ext.measure.settings import Settings
 from dynamo_ext.measure.state.process_state import switches
 from dynamo_ext.measure.workload import CellWorkload, Workload
 from dynamo_ext.numerics.rng_state import HostState, TorchState
-from dynamo_ext.records.common import FULL
 
 _OURS = "dynamo_ext.backends."
 
@@ -53,7 +50,7 @@ def pack(workload: Workload, candidates: list[Candidate], settings: Settings) ->
     """Everything that a process needs to measure; raises what pickling raises."""
     parts = {
         "workload": workload,
-        "candidates": [sent(candidate) for candidate in candidates],
+        "candidates": candidates,
         "settings": settings,
         "switches": switches(),
         "random": (HostState(), TorchState()),
@@ -108,26 +105,17 @@ def why_not(value: Any, namespace: dict[str, Any]) -> str:
     return ""
 
 
-def candidate_from(candidate: Candidate, backend: Any, options: Mapping[str, Any]) -> Candidate:
-    """A candidate created where it is to be measured: another machine has other engines."""
-    if isinstance(backend, str):
-        backend = registry.get(backend)
-        available = registry.probe(backend, candidate.precision)
-        candidate = replace(candidate, availability=available)
-    settled = resolve(backend.name, backend.options, options)
-    compiler = Compiler(backend, settled) if candidate.availability.available else None
-    return replace(candidate, compiler=compiler and compiler.within(candidate.bound))
+def _compiler(backend: Any, options: dict[str, Any], bound: Any) -> Compiler:
+    found = registry.get(backend) if isinstance(backend, str) else backend
+    return Compiler(found, options, bound=bound)
 
 
-def sent(candidate: Candidate) -> tuple[Candidate, Any, dict[str, Any]]:
-    """What ``candidate_from`` is given: backends of ours go by their names."""
-    if (compiler := candidate.compiler) is None:
-        lowered = {} if candidate.precision == FULL else {"precision": candidate.precision}
-        return candidate, candidate.backend, {**dict(candidate.options), **lowered}
+def _compiler_parts(compiler: Compiler) -> tuple[Any, ...]:
+    """What ``_compiler`` is given: backends of ours go by their names."""
     kind = type(compiler.backend)
     ours = kind.__module__.startswith(_OURS) and kind.__name__ != "CallableBackend"
-    backend = candidate.backend if ours else compiler.backend
-    return replace(candidate, compiler=None), backend, dict(compiler.options)
+    backend = compiler.backend.name if ours else compiler.backend
+    return backend, dict(compiler.options), compiler.bound
 
 
 def _dump(value: Any, namespace: dict[str, Any]) -> bytes:
@@ -151,6 +139,8 @@ def _dump(value: Any, namespace: dict[str, Any]) -> bytes:
                     sources[filename] = "".join(linecache.getlines(filename))
             elif isinstance(value, CellWorkload):
                 return _cell, value.parts
+            elif isinstance(value, Compiler):
+                return _compiler, _compiler_parts(value)
             return super().reducer_override(value)
 
     file = io.BytesIO()

@@ -1,16 +1,13 @@
-"""What runs in the process that measures: bytes in, plain values out."""
+"""What runs in the process that measures."""
 
 import pickle
 import traceback
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
-from dynamo_ext.backends import crash_records
 from dynamo_ext.measure.candidate_run import one_line
 from dynamo_ext.measure.compare import compare_workload
 from dynamo_ext.measure.remote import serialization
-from dynamo_ext.measure.state.process_state import Surroundings, put_switches
+from dynamo_ext.measure.state.process_state import put_switches
 from dynamo_ext.records.comparison import CandidateResult, Comparison
 
 
@@ -26,7 +23,6 @@ class Answer:
     record: Comparison | None = None
     reason: str = ""
     remedy: str = ""
-    worker: str = ""
     raised: bytes = b""
     trace: str = ""
     missing: str = ""
@@ -34,35 +30,21 @@ class Answer:
 
     @property
     def rows(self) -> list[CandidateResult]:
-        """Those of the record, with the process that measured them."""
-        found = self.record.candidates if self.record is not None else ()
-        return [replace(row, worker=self.worker) for row in found]
+        """Those of the record."""
+        return list(self.record.candidates) if self.record is not None else []
 
 
-def measure(packed: bytes) -> dict[str, Any]:
-    """Measure what ``serialization.pack`` packed; an ``Answer`` as plain values."""
-    # It is for this that it has a process of its own: what ends it is a row.
-    with crash_records.unrecorded():
-        return asdict(_measured(packed))
-
-
-def read(given: Mapping[str, Any]) -> Answer:
-    """The answer that ``measure`` gave."""
-    record = None if given["record"] is None else Comparison.from_dict(given["record"])
-    return Answer(**{**given, "record": record})
-
-
-def _measured(packed: bytes) -> Answer:
-    outer, started = Surroundings(), False
+def measure(packed: bytes) -> Answer:
+    """Measure what ``serialization.pack`` packed."""
+    started = False
     try:
         with serialization.unpacked(packed) as parts:
-            settings = parts["settings"]
-            candidates = [serialization.candidate_from(*each) for each in parts["candidates"]]
             put_switches(parts["switches"])
             for state in parts["random"]:
                 state.restore()
             started = True
-            return Answer(compare_workload(parts["workload"], candidates, settings))
+            asked = parts["workload"], parts["candidates"], parts["settings"]
+            return Answer(compare_workload(*asked))
     except (SystemExit, GeneratorExit) as error:
         return Answer(None, f"It asked its process to end ({one_line(error)}).")
     except Exception as error:  # noqa: BLE001 - handed to the process that asked
@@ -70,12 +52,9 @@ def _measured(packed: bytes) -> Answer:
             return _of_the_code(error)
         return Answer(
             None,
-            f"The worker cannot rebuild what was sent: {one_line(error)}.",
-            "Install what it needs there, or send its module by value "
-            "(cloudpickle.register_pickle_by_value).",
+            f"The other process cannot rebuild what was sent: {one_line(error)}.",
+            "Send its module by value (cloudpickle.register_pickle_by_value).",
         )
-    finally:
-        outer.restore()
 
 
 def _of_the_code(error: Exception) -> Answer:

@@ -1,4 +1,4 @@
-"""A comparison shown: as text, as static html, as a page of its own, and live in a notebook."""
+"""A comparison shown: as text, as static html, as a page of its own."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence

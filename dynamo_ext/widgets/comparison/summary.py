@@ -3,6 +3,7 @@
 from dynamo_ext.analysis.machine_limit import limit_of, share_of_limit
 from dynamo_ext.formatting import clip, count, listing, percent, printable, seconds, sentence
 from dynamo_ext.records.comparison import (
+    CONFIDENCE,
     FEWEST_ROUNDS,
     USUAL_ROUNDS,
     CandidateResult,
@@ -129,12 +130,10 @@ def limit(record: Comparison) -> str:
 
 def closing(record: Comparison) -> str:
     """How it was measured, on what, in one line."""
-    speedup = next((each.speedup for each in record.candidates if each.speedup), None)
-    confidence = f"{speedup.confidence:.0%}" if speedup else "95%"
     method = (
         f"{count(record.rounds, 'round')} interleaved in random order (seed {record.seed}); "
         "times are medians, speedups the medians of ratios within a round, so the two may differ; "
-        f"{confidence} interval of the sign test"
+        f"{CONFIDENCE:.0%} interval of the sign test"
     )
     facts = [
         method,
@@ -165,7 +164,7 @@ def _answer(record: Comparison) -> str:
     speedup = best.speedup
     name, title = printable(best.name), printable(record.title)
     where = f" on {clip(' '.join(title.split()), 60)}" if title else ""
-    bounds = f"{speedup.confidence:.0%} interval {interval(speedup)}"
+    bounds = f"{CONFIDENCE:.0%} interval {interval(speedup)}"
     right = " and right" if best.accuracy else "; its results were not compared"
     if record.rounds and not record.partial:
         bounds += f", {count(speedup.rounds, 'round')}"

@@ -71,11 +71,8 @@ def _row(
     why = _reason(candidate) if reasons else EMPTY
     named = candidate.name.endswith("]")
     options = "" if named else ", ".join(f"{key}={value}" for key, value in candidate.options)
-    below = filter(None, [options, f"in {candidate.worker}" if candidate.worker else ""])
-    name = [
-        element("b", printable(candidate.name)),
-        *(quiet_words(printable(words)) for words in below),
-    ]
+    name = [element("b", printable(candidate.name))]
+    name += [quiet_words(printable(options))] if options else []
     lead = element("th", markup.join(name, markup.BREAK), scope="row", style=LEFT)
     tint = grade(record, candidate)
     classes = f"dx-word dx-{tint}" if tint else "dx-word"

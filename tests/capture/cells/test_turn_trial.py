@@ -56,7 +56,7 @@ def test_each_turn_runs_once_and_the_faster_way_stays(
     assert turns.ways[: turn_trial._BEFORE] == ["captured"] * turn_trial._BEFORE
     assert turns.ways.count("python") == turn_trial._EACH
     assert turns.trial.is_python is stays
-    assert turns.kept == [(captured, python, *[pytest.approx(python / captured)] * 2)]
+    assert turns.kept == [(captured, python)]
     found = turns.trial.as_record()
     assert (found.line, found.turns) == (1, 0 if stays else MANY)
     turns.run(3)
@@ -129,7 +129,7 @@ def test_the_report_says_what_runs_in_python_and_another_kernel_knows(
 ) -> None:
     monkeypatch.setattr(runner, "MachineLoad", Company)
     trials = Trials(LOOP, None)
-    trials.of_loop(2).decide(5e-6, 1e-6, 0.2, 0.2)
+    trials.of_loop(2).decide(5e-6, 1e-6)
     report = cells.report(LOOP)
     assert torch.equal(cells.names["total"], torch.ones(3) * sum(range(3 * MANY)))
     said = [f for f in report.fallbacks if "loop at line" in f.message]
@@ -142,7 +142,7 @@ def test_the_report_says_what_runs_in_python_and_another_kernel_knows(
 
 def test_what_is_kept_is_found_by_text_line_and_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     first = Trials("text", "eager")
-    first.keep(2, 5e-6, 1e-6, 0.2, 0.2)
+    first.keep(2, 5e-6, 1e-6)
     first.save(busy_cores=BUSY_CORES)
     assert Trials("text", "eager").of_loop(2).is_python is None
     first.save(busy_cores=0.0)

@@ -123,7 +123,6 @@ def test_the_others_go_on_and_no_process_is_left(deadly):
     assert not found.record.partial
     assert found["fine"].outcome == "measured"
     assert len(found["fine"].timing.samples) == ROUNDS
-    assert found["eager"].worker
     assert workers() == []
 
 
@@ -150,9 +149,6 @@ def test_the_rows_say_what_they_say_in_this_process():
         assert (a.timing is None) == (b.timing is None)
     assert there["slow"].speedup.ratio < 0.5
     assert (here.record.title, here.record.device) == (there.record.title, there.record.device)
-    labels = [row.worker for row in there.record.candidates[1:]]
-    assert len(set(labels)) == 2
-    assert there["eager"].worker in labels
     assert any("middle one of 2" in note for note in there.record.notes)
     assert all(torch.equal(p, was) for p, was in zip(net.parameters(), before, strict=True))
     assert all(p.grad is None for p in net.parameters())
@@ -173,7 +169,6 @@ def test_a_baseline_that_is_a_candidate_is_measured_beside_the_others():
     )
     assert [each.name for each in found.record.candidates] == ["slow", "fine"]
     assert found["fine"].speedup.ratio > 2
-    assert found["fine"].worker == found["slow"].worker
 
 
 def test_an_argument_that_cannot_be_sent_is_named():
@@ -283,7 +278,7 @@ def test_what_a_worker_lacks_is_said():
     task = FunctionWorkload(model(), (torch.ones(4, 8),))
     broken = packed(task).replace(b"torch.nn.modules.linear", b"torch.nn.modules.linera")
     answer = worker.measure(broken)
-    assert "cannot rebuild" in answer["reason"]
+    assert "cannot rebuild" in answer.reason
 
 
 def test_memory_that_is_shared_and_gradients_travel():

@@ -17,7 +17,7 @@ from dynamo_ext.backends import calibration, crash_records
 from dynamo_ext.backends.base import CompiledFn, fact
 from dynamo_ext.backends.compile_context import CompileContext
 from dynamo_ext.backends.fx_graph import root_of_views
-from dynamo_ext.backends.pipeline.calls.graph_check import memory_of
+from dynamo_ext.backends.pipeline.calls.graph_check import address_of
 from dynamo_ext.backends.pipeline.calls.weight_sets import FastPath, WeightSet, WeightSets
 from dynamo_ext.backends.pipeline.freeze import frozen
 from dynamo_ext.backends.pipeline.memory_format import expected_orders, in_layout, order_of
@@ -55,7 +55,7 @@ class Engine:
         # In this form engines read them where they are.
         given = [aligned(v) if dispatch.is_plain_tensor(v) else v for v in self.select(args)]
         outputs = self.run(*given)
-        owners = list(map(memory_of, (*given, *outputs)))
+        owners = list(map(address_of, (*given, *outputs)))
         positions = enumerate(owners[len(given) :])
         found = (i for i, own in positions if own and own in owners[: len(given) + i])
         self.shared = {*self.shared, *found}
@@ -85,8 +85,8 @@ class Engines:
     """Builds the engines and finds the one for a call.
 
     ``weights`` maps positions of placeholders to parameters and buffers that may be constants.
-    ``sets`` has those that are, ``unfrozen`` none. ``lowered`` is that of the last engine built or
-    trusted, and ``calibrated`` counts the calls by which it was calibrated.
+    ``sets`` has the weights that are, ``unfrozen`` is a set of none. ``lowered`` is that of the
+    last engine built or trusted, and ``calibrated`` counts the calls by which it was calibrated.
     """
 
     def __init__(

@@ -132,7 +132,7 @@ def _copies(args: Sequence[Any], undo: Undo | None) -> Sequence[Any] | None:
 
 def _places(outcome: Outcome) -> list[object]:
     """For each result the position of the first tensor in its memory, and its own layout there."""
-    owners = list(map(memory_of, (*outcome.inputs, *outcome.results)))
+    owners = list(map(address_of, (*outcome.inputs, *outcome.results)))
     count = len(outcome.inputs)
     places: list[object] = []
     for position, result in enumerate(outcome.results, count):
@@ -147,8 +147,8 @@ def _places(outcome: Outcome) -> list[object]:
     return places
 
 
-def memory_of(value: Any) -> int | None:
-    """The memory that a tensor's elements are in; ``None`` of anything else."""
+def address_of(value: Any) -> int | None:
+    """Where the memory begins that a tensor's elements are in; ``None`` of anything else."""
     if not dispatch.is_plain_tensor(value) or not value.numel():
         return None
     address: int = value.untyped_storage().data_ptr()
