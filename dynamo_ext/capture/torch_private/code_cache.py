@@ -113,14 +113,19 @@ def users_code(code: types.CodeType | None) -> types.CodeType | None:
     return made.code if made is not None else code
 
 
+def resuming(code: types.CodeType) -> list[types.CodeType]:
+    """The code of Dynamo's functions that go on with ``code`` after its graph breaks."""
+    made = list((ContinueExecutionCache.cache.get(code) or {}).values())
+    return [each[0] if isinstance(each, tuple) else each for each in made]
+
+
 def forget_code(code: types.CodeType) -> None:
     """Drop every compiled version of ``code``, and the functions that resume it.
 
     The cache of cleaned instructions keeps the last 128 code objects of any caller's.
     """
-    resumed = ContinueExecutionCache.cache.get(code) or {}
-    for inner in list(resumed.values()):
-        forget_code(inner[0] if isinstance(inner, tuple) else inner)
+    for inner in resuming(code):
+        forget_code(inner)
     for table in (ContinueExecutionCache.cache, ContinueExecutionCache.generated_code_metadata):
         table.values.pop(id(code), None)
         table.refs.pop(id(code), None)

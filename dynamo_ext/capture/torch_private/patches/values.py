@@ -3,6 +3,7 @@
 A cell's names, which are globals, are traced as a function's locals are.
 """
 
+import io
 import types
 from collections import OrderedDict, deque
 from collections.abc import Callable
@@ -59,11 +60,12 @@ _TUPLE_ITERATOR = type(iter(()))
 def wrap(upstream: Callable[..., Any], self: Any, value: Any) -> Any:
     """What Dynamo knows of a value that comes into the frame."""
     stored_values.note_value(value)
-    # Of `losses.append(loss.item())` a bound method waits while the graph breaks. Upstream guards
-    # on that very object, which is another one at each call; what it is bound to will do.
+    # Of `losses.append(loss.item())` and `"{:.3f}".format(loss.item())` a bound method waits while
+    # the graph breaks. Upstream guards on that very object, which is another one at each call; what
+    # it is bound to will do.
     if (
         type(value) is types.BuiltinMethodType
-        and type(value.__self__) in _CONTAINERS
+        and (type(value.__self__) in (*_CONTAINERS, str) or isinstance(value.__self__, io.IOBase))
         and isinstance(self.source, LocalSource)
         and self.source.local_name.startswith("___stack")
     ):
