@@ -46,6 +46,7 @@ def advise(report: Report) -> tuple[Advice, ...]:
         evidence = f"{count(len(report.graphs), 'captured graph')} ran eagerly"
         return (Advice("unavailable", problem, gone.remedy, evidence, 1.0),)
     found = [
+        *_not_compiled(report),
         *_kept_out(report),
         *capture_advice.limits(report),
         *_failures(report),
@@ -92,6 +93,12 @@ def as_written_for(step: str, report: Report) -> str:
     if _DYNAMIC in step and "--dynamic" in line.split():
         return "Sizes are dynamic already: what the code does with this one fixes it."
     return step.replace("%%dynamo --", f"%%dynamo {line} --") if line else step
+
+
+def _not_compiled(report: Report) -> Iterator[Advice]:
+    if report.mode == "run" and not report.graphs and not report.recompiles:
+        problem = "Nothing that was compiled fits this code and these inputs"
+        yield Advice("not-compiled", problem, "Run it under %%dynamo first.", "nothing compiled", 1)
 
 
 def _kept_out(report: Report) -> Iterator[Advice]:
@@ -209,10 +216,11 @@ def _too_small(report: Report) -> Iterator[Advice]:
 
 
 def _plain_loop(loops: Sequence[LoopTurns]) -> Advice:
-    places = listing([loop.place for loop in loops], MAX_LISTED)
-    step = "Nothing. To see what captured turns lack: %%dynamo --capture all."
-    problem = f"Plain Python is faster in the {places}"
-    return Advice("plain-loop", problem, step, "some turns ran each way", NEGLIGIBLE_WEIGHT)
+    places = listing([f"the {loop.place}" for loop in loops], MAX_LISTED)
+    step = "There is nothing to do; %%dynamo --capture all shows what captured turns lack."
+    problem = f"Plain Python is faster in {places}"
+    evidence = "some turns were timed each way, in this run or in an earlier one"
+    return Advice("plain-loop", problem, step, evidence, NEGLIGIBLE_WEIGHT)
 
 
 def _nothing_wrong(report: Report) -> Iterator[Advice]:

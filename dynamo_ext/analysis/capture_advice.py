@@ -16,6 +16,7 @@ from dynamo_ext.analysis.break_location import (
 from dynamo_ext.analysis.breaks import COMPREHENSIONS, break_of, cause_of, remedy
 from dynamo_ext.analysis.library_breaks import library_breaks
 from dynamo_ext.analysis.recompiles import Changes, changes
+from dynamo_ext.analysis.speed import LITTLE
 from dynamo_ext.formatting import count, listing, seconds
 from dynamo_ext.records.capture import Frame, GraphBreak
 from dynamo_ext.records.report import Fallback, Report
@@ -149,10 +150,15 @@ def breaks(report: Report) -> Iterator[Advice]:
 
 
 def _splits_nothing(report: Report, index: int, line: int) -> bool:
-    """Whether all of the cell's operations are before or all after a break at one of its lines."""
+    """Whether all of the cell's operations are before or all after a break at one of its lines.
+
+    Graphs that take next to nothing do not count.
+    """
+    least = LITTLE * sum(graph.run_seconds for graph in report.graphs)
     lines = [
         operation.line.line
         for graph in report.graphs
+        if graph.run_seconds >= least
         for operation in graph.operations
         if operation.line is not None and operation.line.in_cell
     ]

@@ -147,7 +147,7 @@ class LoopTurns:
     ``line`` is where it begins in the cell; 0 for a library's, in whose Python turns eager ran the
     graphs. ``turns`` are those of this run that ran captured, 0 where Python is faster; ``plain``
     are the run's seconds in turns that ran in Python. ``captured`` and ``python`` are seconds of
-    one turn.
+    one turn, measured by an ``earlier`` kernel or by this one.
     """
 
     line: int
@@ -155,6 +155,7 @@ class LoopTurns:
     captured: float
     python: float
     plain: float = 0.0
+    earlier: bool = False
 
     @property
     def place(self) -> str:

@@ -10,6 +10,7 @@ from dynamo_ext.analysis import speed
 from dynamo_ext.analysis.speed import FEWEST_PAIRS, OFF, cell_gain, gain, runs_until_paid, spent
 from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
 from dynamo_ext.records.capture import LoopTurns
+from dynamo_ext.records.comparison import BUSY_CORES
 from dynamo_ext.records.graph import Graph
 from dynamo_ext.records.report import Report
 
@@ -109,6 +110,8 @@ def test_plain_runs_that_agree_come_first():
     assert found.source == "3 runs of the same text as a plain cell"
     compiled = dataclasses.replace(made, seconds=2.0, compile_seconds=1.0)
     assert "pairs" in cell_gain(compiled).source
+    busy = dataclasses.replace(compiled, busy_cores=BUSY_CORES)
+    assert cell_gain(busy) == "other programs kept 0.5 cores busy in this run"
     unpaired = dataclasses.replace(compiled, graphs=(graph(),))
     assert "this run compiled" in cell_gain(unpaired)
 

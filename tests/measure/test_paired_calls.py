@@ -9,8 +9,10 @@ import pytest
 import torch
 
 import dynamo_ext
+from dynamo_ext.capture.cells import runner
 from dynamo_ext.measure import paired_calls
 from dynamo_ext.measure.paired_calls import LEAD_IN_SECONDS, SHORT_PAIRS, PairedCalls
+from tests.auto.conftest import Company
 from tests.magics.shell import notebook, run_cell
 
 SETUP = """
@@ -32,7 +34,8 @@ def mine(graph, inputs):
 
 
 @pytest.fixture
-def cells():
+def cells(monkeypatch):
+    monkeypatch.setattr(runner, "MachineLoad", Company)
     torch._dynamo.reset()
     with notebook() as shell:
         dynamo_ext.load_ipython_extension(shell)
@@ -86,6 +89,15 @@ def test_a_graph_is_called_further_and_then_no_more(cells, further):
     assert again.pairs == graph.pairs
     assert len(further) == timed
     assert dynamo_ext.last_report().paired_seconds == 0.0
+
+
+@pytest.mark.usefixtures("generous", "further")
+def test_pairs_of_a_run_on_a_busy_machine_are_forgotten(cells, monkeypatch):
+    monkeypatch.setattr(runner, "MachineLoad", lambda: Company(0.8))
+    report(cells, "y = model(x)")
+    found = report(cells, "y = model(x)")
+    assert found.paired_seconds > 0
+    assert [graph.pairs for graph in found.graphs] == [()]
 
 
 @pytest.mark.usefixtures("generous", "further")

@@ -152,7 +152,9 @@ def _in_parts(
             reason = too_few(len(operations), fewest, "between results of the graph")
         if reason:
             record = _known(f"part_{number}", "forward", "eager", operations)
-            record = replace(record, reason=reason, short=not part.rewrites)
+            # It is not normalised: these are the captured operations themselves.
+            names = tuple(node.name for node in operations)
+            record = replace(record, reason=reason, short=not part.rewrites, captured=names)
             context.journal.partitions[record.name] = record
             raise StayEager
         with aot.one_of_several():

@@ -24,6 +24,7 @@ from dynamo_ext.capture.report.builder import build_report
 from dynamo_ext.capture.torch_private import code_cache, compile_metrics
 from dynamo_ext.errors import one_line
 from dynamo_ext.records.autotune import EndToEnd
+from dynamo_ext.records.comparison import BUSY_CORES
 from dynamo_ext.records.report import Report
 from dynamo_ext.timing.first_run import FirstRun, within
 from dynamo_ext.timing.machine_load import MachineLoad
@@ -110,7 +111,7 @@ def run_cell(
     if isinstance(error, KeyboardInterrupt):
         # Raising it in the line that was compiled has taken that away.
         sys.settrace(debugger)
-    _forget_unfinished(run)
+    _forget_what_another_run_makes(run, company.cores)
     if tracer.compiler is not None:
         state.last_compiler = tracer.compiler
     if state.trials is not None:
@@ -156,7 +157,11 @@ def _trials(state: CellState, stepper: Stepper, run: RunLog, size: int) -> CallT
     return state.calls
 
 
-def _forget_unfinished(run: RunLog) -> None:
+def _forget_what_another_run_makes(run: RunLog, busy_cores: float) -> None:
+    """Forget graphs that are unfinished, and what was timed while so many cores were busy."""
+    if busy_cores >= BUSY_CORES:
+        for entry in run.calls:
+            entry.paired.clear()
     for code in (entry.frame.code() for entry in run.calls if entry.journal.unfinished):
         if code is not None:
             code_cache.forget_code(code)

@@ -216,7 +216,9 @@ class TurnTrial:
     def as_record(self) -> LoopTurns:
         """What was found, and how many turns this run has made captured."""
         captured = 0 if self.is_python or self.is_remembered else self._turns - self._earlier
-        return LoopTurns(self._line, captured, *self._outcome, self._plain)
+        return LoopTurns(
+            self._line, captured, *self._outcome, self._plain, earlier=self.is_remembered
+        )
 
     def as_fallback(self) -> Fallback:
         """What a report says where the loop's turns run in Python."""

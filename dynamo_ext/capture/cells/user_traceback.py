@@ -66,6 +66,9 @@ def users_traceback(
         elif not (compiling or machinery):
             outer = kept[-1].tb_frame.f_code if kept else None
             if outer is not None and _continues(code, outer):
+                if entry.tb_lineno == code.co_firstlineno:
+                    # Dynamo's call of a graph has no line of its own.
+                    continue
                 kept.pop()
             kept.append(entry)
     rebuilt: types.TracebackType | None = None

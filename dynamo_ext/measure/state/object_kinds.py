@@ -31,7 +31,11 @@ _PLAIN: tuple[Any, ...] = (
 )
 WEAK: tuple[Any, ...] = (weakref.ReferenceType, *weakref.ProxyTypes)
 _STOPPED = (io.IOBase, sqlite3.Connection, types.AsyncGeneratorType, Awaitable)
-_UNCHANGING_MODULES = ("weakref.", "_weakrefset.", "threading.", "_thread.")
+_UNCHANGING_MODULES = (
+    *("weakref.", "_weakrefset.", "threading.", "_thread."),
+    # What a function that is compiled holds is no state of the user's.
+    *("dynamo_ext.", "torch._dynamo."),
+)
 _NOTEBOOK_MODULES = ("IPython.", "ipykernel.")
 _STOPPED_MODULES = (
     *_UNCHANGING_MODULES,
@@ -67,7 +71,7 @@ def is_stopped(kind: type) -> bool:
 
 
 def stays_the_same(kind: type) -> bool:
-    """Whether a stopped object is the same to each run: a weak reference, a lock."""
+    """Whether a stopped object is the same to each run: a weak reference, a lock, a compiler."""
     return _is_of(kind, _UNCHANGING_MODULES) and not issubclass(kind, threading.Thread)
 
 

@@ -29,6 +29,7 @@ _STAGES = {
     "run": "the engine failed while running",
     "random": "it runs in the engine, with random numbers that are not eager's",
 }
+_BY_CHOICE = "it runs in Python"
 
 
 def html(report: Report, most: int | None = markup.MOST) -> Markup:
@@ -40,7 +41,7 @@ def html(report: Report, most: int | None = markup.MOST) -> Markup:
     found = list(_grouped(report))
     rows = [
         [
-            markup.join([element("b", group.stage), markup.BREAK, _STAGES[group.stage]]),
+            markup.join([element("b", group.stage), markup.BREAK, group.happened]),
             markup.join(filter(None, [group.of, code(group.operator), group.lines, often]), ", "),
             markup.join([markup.join(map(_message, group.distinct[:most]), markup.BREAK), left]),
             markup.remedy(group.remedy),
@@ -60,7 +61,7 @@ def text(report: Report) -> str:
     for group in _grouped(report):
         what = " ".join(filter(None, [group.of, group.operator, group.lines]))
         often = f" ({count(group.times, 'time')})" if group.times > 1 else ""
-        lead = f"{what}: {_STAGES[group.stage]}{often}."
+        lead = f"{what}: {group.happened}{often}."
         parts.append(plain_text.paragraph(lead, "  ", f"{group.stage}  "))
         for each in group.distinct[:_NAMES]:
             message = clip(each.message.removeprefix(f"{each.exception}: "), _SUMMARY_CHARS)
@@ -88,6 +89,12 @@ class _Alike:
     lines: str
     distinct: tuple[Fallback, ...]
     times: int
+
+    @property
+    def happened(self) -> str:
+        """What the stage means."""
+        by_choice = self.stage == "capture" and all(each.harmless for each in self.distinct)
+        return _BY_CHOICE if by_choice else _STAGES[self.stage]
 
 
 def _grouped(report: Report) -> Iterator[_Alike]:

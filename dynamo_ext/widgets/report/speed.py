@@ -2,7 +2,7 @@
 
 from dynamo_ext.analysis import speed
 from dynamo_ext.analysis.placement import EAGER
-from dynamo_ext.formatting import count, seconds
+from dynamo_ext.formatting import count, listing, seconds
 from dynamo_ext.records.graph import Graph
 from dynamo_ext.records.report import Report
 
@@ -13,6 +13,7 @@ _VERDICTS = {
     "same": "about as fast as plain, ",
     "unclear": "unclear, ",
 }
+_LOADED = 0.1  # seconds of loading something from which they are worth a word
 _LITTLE = 0.05  # seconds of compiling that are not worth a word
 
 
@@ -25,7 +26,8 @@ def sentence(report: Report) -> str:
         later = "" if speed.plain_loops(report) else " in later runs"
         return (
             f"as plain{later}: the turns of its {longest.place} run in Python, where "
-            f"one takes {plain}; captured, it took {captured}."
+            f"one takes {plain}; captured, it took {captured}"
+            f"{' (measured by an earlier kernel)' if longest.earlier else ''}."
         )
     if isinstance(found, str) and speed.is_plain(report):
         return f"as plain: {found}."
@@ -49,6 +51,8 @@ def cost(report: Report) -> str:
     what = "compiling and racing" if report.race_seconds else "compiling"
     some = now >= _LITTLE
     said = f"{what} took {seconds(now)}" if some else "nothing was compiled in this run"
+    if words := loads(report):
+        said += f", and {words}"
     if report.spent_before >= _LITTLE:
         said += f", {seconds(whole)} over all runs" if some else f"; {seconds(whole)} before"
     found = speed.cell_gain(report)
@@ -58,6 +62,12 @@ def cost(report: Report) -> str:
     paid = None if isinstance(found, str) else speed.runs_until_paid(report, found)
     pays = "it does not pay" if paid is None else f"it pays after {count(paid, 'run')}"
     return f"{said}; {pays}."
+
+
+def loads(report: Report) -> str:
+    """What was loaded before the run, and how long that took; empty where it took little."""
+    long = [f"{name} took {seconds(took)}" for name, took in report.loads if took >= _LOADED]
+    return f"loading {listing(long)}" if long else ""
 
 
 def cells(graph: Graph) -> list[str]:

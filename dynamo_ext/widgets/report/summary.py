@@ -125,7 +125,7 @@ def _folded(report: Report) -> Markup:
         made.append(_listed(steps[1:]))
         about += f", and {count(len(steps) - 1, 'other step')}"
     if idle:
-        without = f"{len(idle):,} that {'needs' if len(idle) == 1 else 'need'} no change"
+        without = f"{count(len(idle), 'remark')} on what needs no change"
         made.append(markup.details(without, _listed(idle)))
     return markup.details(about, markup.join(made)) if made else EMPTY
 
@@ -148,7 +148,7 @@ def _steps(report: Report) -> tuple[list[Advice], list[Advice]]:
 
 def _steps_text(report: Report) -> str:
     steps, idle = _steps(report)
-    made = [plain_text.paragraph(_evidence(each), "  ", "  ") for each in steps[:1]]
+    made = [plain_text.paragraph(f"Why: {_evidence(each)}", "  ", "  ") for each in steps[:1]]
     made += [
         plain_text.paragraph(f"{_step(each)} {_evidence(each)}", "    ", "  - ")
         for each in steps[1:_MAX_STEPS]
@@ -156,7 +156,7 @@ def _steps_text(report: Report) -> str:
     if len(steps) > _MAX_STEPS:
         made.append(f"  - {len(steps) - _MAX_STEPS:,} more.")
     if idle:
-        made.append(f"  {len(idle):,} more {'needs' if len(idle) == 1 else 'need'} no change.")
+        made.append(f"  {count(len(idle), 'remark')} on what needs no change.")
     return "\n".join(made)
 
 
@@ -232,16 +232,16 @@ def _nothing(report: Report) -> str:
         # The error is the reason, and torch's name for it would be a second one.
         return "Nothing was captured."
     if report.mode == "run":
-        none = "Nothing ran compiled: run only reuses compiled code"
         # The first step says then what did not fit, and what to do.
-        if any(each.prevented for each in report.recompiles):
-            return f"{none}."
-        return f"{none}, and none fits this code and these inputs. Run it under %%dynamo first."
+        return "Nothing ran compiled: run only reuses compiled code."
     if plain_loops(report):
         return "Its loop ran as plain Python."
     reasons = [f.reason for f in report.frames if f.reason]
     kept_out = any(f.scope == "run" for f in report.fallbacks)
     why = sentence(clip(reasons[0], _MAX_CHARS)) if reasons and not kept_out else ""
+    if why and report.breaks:
+        cause, at = cause_of(report.breaks[0]).because, where(report.breaks[0])
+        why = sentence(f"At {at} {cause}" if at else f"{cause[0].upper()}{cause[1:]}")
     other = _CELL_MAGIC.search(report.cell.source) if report.cell is not None else None
     if other:
         why = f"%%{other[1]} has the code to run: put %%dynamo below %%{other[1]}."

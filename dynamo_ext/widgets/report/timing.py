@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dynamo_ext.analysis.placement import operator_times
-from dynamo_ext.formatting import clip, function_name, listing, percent, seconds, sentence
+from dynamo_ext.formatting import clip, function_name, percent, seconds, sentence
 from dynamo_ext.records.comparison import BUSY_CORES
 from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import blocks
 from dynamo_ext.widgets.blocks import Block, Quiet, Table
 from dynamo_ext.widgets.html.markup import Markup, element
-from dynamo_ext.widgets.report import autotuning, graphs
+from dynamo_ext.widgets.report import autotuning, graphs, speed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,7 +24,6 @@ _FRAMES = 60
 _BAR = 24
 _REASON = 200
 _OPERATORS = 12
-_LOADED = 0.1  # seconds of loading something from which they are worth a line
 _ELSEWHERE = (
     " Python and uncaptured code includes any backward passes: autograd runs them operation by "
     "operation, outside of the graphs."
@@ -48,8 +47,8 @@ def text(report: Report) -> str:
 
 def _blocks(report: Report, most: int | None) -> Iterator[Block]:
     yield Table("Parts of the run", ["Part", "Time", "Share", ""], _parts(report), {1, 2})
-    if loads := [f"{name} took {seconds(took)}" for name, took in report.loads if took >= _LOADED]:
-        yield f"Before the run, loading {listing(loads)}."
+    if loads := speed.loads(report):
+        yield f"Before the run, {loads}."
     yield captured(report)
     yield graphs.overview(report, graphs.TITLE, most)
     yield from autotuning.blocks(report)

@@ -68,3 +68,13 @@ def test_who_calls_a_captured_function_may_catch_it(limited: Live, seconds: floa
     limited.well(LIMITED.format(seconds=seconds))
     assert limited.names["caught"] == ("over",)
     assert limited.names["z"].tolist() == [0, 2, 4]
+
+
+def test_the_line_of_the_loop_is_shown(limited: Live) -> None:
+    limited.well("def handler(number, frame): raise KeyboardInterrupt")
+    limited.well("import torch\nsignal.signal(signal.SIGALRM, handler)\nx = torch.rand(500, 500)")
+    ran, report = limited.failed(ENDLESS.format(seconds=1.5).replace("x.sin()", "x @ x"))
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    assert isinstance(ran.error, KeyboardInterrupt)
+    # Of the lines above the loop, the first is the magic's.
+    assert report.stopped_at >= 4

@@ -167,12 +167,12 @@ def test_further_steps_and_what_needs_no_change_are_counted_and_fold(reports, pa
     read = page(made).text
     assert "Next Problem 0. Do 0." in read
     assert "Details, and 6 other steps" in read
-    assert "1 that needs no change" in read
+    assert "1 remark on what needs no change" in read
     assert "Problem 6" in read
     assert made.count("<details") == 2
     said = summary.text(reports["mixed"])
     assert "3 more." in said
-    assert "1 more needs no change." in said
+    assert "1 remark on what needs no change." in said
     assert "Harmless" not in said
 
 

@@ -25,7 +25,8 @@ from dynamo_ext.errors import one_line
 from dynamo_ext.records.common import Availability, OptionSpec
 
 _NOISE = re.compile(
-    r"^((Exception from|Check '|Converting input model|FrontEnd API failed|-- ).*|Summary:?)$"
+    r"^((Exception (from|happened)|Check '|Converting input model|FrontEnd API failed|Model wasn't"
+    r"|-- ).*|Summary:?)$"
 )
 
 

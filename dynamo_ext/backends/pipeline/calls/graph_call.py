@@ -72,6 +72,9 @@ class GraphCall:
         before = TorchState() if self._only_draws else None
         try:
             return self._run(*args)
+        except KeyboardInterrupt as interrupt:
+            self._replayed(interrupt, before)
+            raise
         except failures() as error:  # any failure of an engine means eager
             failure = error
         return self._recovered(failure, args, before)
@@ -94,9 +97,7 @@ class GraphCall:
             with crash_records.during(self._attempt, "first running"):
                 outputs = self._run(*args)
         except KeyboardInterrupt as interrupt:
-            # An engine is built and checked here, which takes long.
-            if self._undone(undo):
-                self.replay(interrupt)
+            self._replayed(interrupt, undo)
             raise
         except failures() as error:
             failure = error
@@ -143,6 +144,10 @@ class GraphCall:
         if self._undone(before):
             self.replay()
         raise failure
+
+    def _replayed(self, interrupt: KeyboardInterrupt, before: Undo | TorchState | None) -> None:
+        if self._undone(before):
+            self.replay(interrupt)
 
     def _undone(self, before: Undo | TorchState | None) -> bool:
         """Whether what runs next finds, and draws, what the failed call did."""
