@@ -203,8 +203,8 @@ def _takes_all_sizes(name: str) -> bool:
 
 def _taken_out(compilers: dict[str, Compiler], key: str) -> list[GraphCandidateResult]:
     """Take out the backends that ended an earlier process with this graph; rows that say so."""
-    tried = {n: crash_records.Attempt(n, c.version, key).died() for n, c in compilers.items()}
-    for name in (found := {n: died.message for n, died in tried.items() if died is not None}):
+    tried = {n: crash_records.Attempt(n, c.availability.version, key) for n, c in compilers.items()}
+    for name in (found := {n: d.message for n, each in tried.items() if (d := each.died())}):
         del compilers[name]
     return [GraphCandidateResult(name, "crashed", reason=why) for name, why in found.items()]
 

@@ -107,15 +107,8 @@ def _judge(
     elif winner == multi_backend.EAGER and _is_doubtful(finished.values()):
         note = "The machine was too busy to tell; the race is not remembered."
     rows = tuple(_row(each, winner, speedups.get(each.name)) for each in candidates)
-    return GraphRace(
-        winner,
-        rows,
-        raced_on=dt.datetime.now(tz=dt.UTC).date().isoformat(),
-        rounds=len(candidates[0].samples),
-        seconds=seconds,
-        note=note,
-        conclusive=not note,
-    )
+    today = dt.datetime.now(tz=dt.UTC).date().isoformat()
+    return GraphRace(winner, rows, raced_on=today, seconds=seconds, note=note, conclusive=not note)
 
 
 def _row(

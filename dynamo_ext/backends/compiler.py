@@ -32,10 +32,9 @@ class Compiler:
     """A backend with its options resolved: ``(graph, example_inputs) -> callable``.
 
     ``name`` is the backend's, with a precision where one was asked for (``openvino:bf16``).
-    ``version`` is the engine's; it is empty where it has none of its own. A backend that cannot run
-    here leaves every graph to eager, and says so. ``given`` is what compiling, later checks
-    included, has in all where the option ``first_run`` says so. ``bound`` is the user's for what is
-    in a lower precision, and whether it is strict.
+    A backend that cannot run here leaves every graph to eager, and says so. ``given`` is what
+    compiling, later checks included, has in all where the option ``first_run`` says so. ``bound``
+    is the user's for what is in a lower precision, and whether it is strict.
     """
 
     def __init__(
@@ -47,7 +46,6 @@ class Compiler:
     ) -> None:
         self.name = precision.label(backend.name, options)
         self.availability = availability
-        self.version = availability.version
         self.backend = backend
         self.bound = bound
         self.options: Mapping[str, Any] = dict(options)
@@ -122,7 +120,9 @@ class Compiler:
         tries = fact(self.backend, "self_verifying")
         attempt = None
         if not tries and self.name != "eager":
-            attempt = crash_records.Attempt.of(self.name, self.version, graph, example_inputs)
+            attempt = crash_records.Attempt.of(
+                self.name, self.availability.version, graph, example_inputs
+            )
         work = self.name, len(graph.graph.nodes)
         if journal.late("graph", "", *work):
             journal.unfinished = self.given is None

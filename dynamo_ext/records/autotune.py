@@ -65,7 +65,6 @@ class GraphRace:
     contestants: tuple[GraphCandidateResult, ...] = ()
     remembered: bool = False
     raced_on: str = ""
-    rounds: int = 0
     seconds: float = 0.0
     note: str = ""
     confirmation: OnlineTrial | None = None

@@ -17,7 +17,6 @@ import pytest
 import torch
 
 import dynamo_ext
-from dynamo_ext.analysis import capture_advice
 from dynamo_ext.analysis.advice import advise
 from dynamo_ext.analysis.advice_step import NEGLIGIBLE_WEIGHT
 from dynamo_ext.analysis.breaks import cause_of
@@ -627,19 +626,6 @@ def test_where_tracing_is_too_deep_pythons_words_are_not_shown() -> None:
     assert "recursion limit" in found.problem
     assert "maximum depth" not in found.problem
     assert "before the compiled code" in found.step
-
-
-@pytest.mark.parametrize(
-    ("message", "told"),
-    [
-        ("A number that changes. Compiled code cannot.", "a number that changes"),
-        ("NumPy's arrays stay, e.g. in a list. See below.", "NumPy's arrays stay, e.g. in a list"),
-        ("Dynamo cannot trace it\nfrom user code", "Dynamo cannot trace it"),
-        ("", ""),
-    ],
-)
-def test_a_reason_is_one_sentence_that_reads_on(message: str, told: str) -> None:
-    assert capture_advice._first_sentence(message) == told
 
 
 def trains_in_a_loop(x: torch.Tensor) -> torch.Tensor:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dynamo_ext.auto.graph_race import _row
 from dynamo_ext.auto.ranking import place
-from dynamo_ext.measure.multi_backend import GraphCandidate, winner_of
+from dynamo_ext.measure.multi_backend import winner_of
 from dynamo_ext.records.comparison import Speedup
 
 
@@ -45,13 +44,3 @@ def test_eager_wins_where_nobody_is_faster(speedups):
 )
 def test_who_finished_is_told_why_it_lost(name, found, outcome, reason):
     assert place(name, "a", found) == (outcome, reason)
-
-
-def test_who_did_not_finish_keeps_its_own_reason():
-    wrong = GraphCandidate("b", print, outcome="wrong", reason="NaN in 1 of 4 values.", max_error=2)
-    row = _row(wrong, "a", None)
-    assert (row.outcome, row.reason, row.error) == ("wrong", "NaN in 1 of 4 values.", 2.0)
-
-
-def test_eager_is_once_as_fast_as_itself():
-    assert _row(GraphCandidate("eager", print), "eager", None).speedup == 1.0

@@ -57,16 +57,9 @@ class Trials:
         self, source: str, compiler: Any, parameters: int = 0, before: Trials | None = None
     ) -> None:
         self._source = source
-        self.place = json.dumps(
-            [
-                repr(compiler),
-                parameters,
-                device_model(torch.device("cpu")),
-                torch.get_num_threads(),
-                str(torch.__version__),
-                dynamo_ext.__version__,
-            ]
-        )
+        machine = device_model(torch.device("cpu")), torch.get_num_threads()
+        versions = str(torch.__version__), dynamo_ext.__version__
+        self.place = json.dumps([repr(compiler), parameters, *machine, *versions])
         self._trials: dict[int, TurnTrial] = {}
         self._new: list[Row] = []
         self._running: TurnTrial | None = None
@@ -216,9 +209,7 @@ class TurnTrial:
     def as_record(self) -> LoopTurns:
         """What was found, and how many turns this run has made captured."""
         captured = 0 if self.is_python or self.is_remembered else self._turns - self._earlier
-        return LoopTurns(
-            self._line, captured, *self._outcome, self._plain, earlier=self.is_remembered
-        )
+        return LoopTurns(self._line, captured, *self._outcome, self._plain, self.is_remembered)
 
     def as_fallback(self) -> Fallback:
         """What a report says where the loop's turns run in Python."""

@@ -20,7 +20,6 @@ from dynamo_ext.capture.listen import (
     compiling,
     left_before,
     new_optimizers,
-    parts_without_graph,
     python_libraries,
 )
 from dynamo_ext.capture.listen.reuse_listener import ReuseListener
@@ -147,7 +146,6 @@ class FrameListener:
             if not (self.fullgraph or python):
                 divide(entry, metrics, breaks())
                 python_libraries.note_part(code, entry, run, broke=bool(breaks()))
-                parts_without_graph.note(code, entry, run)
         except SplitBlockError as why:
             divided = True
             why.divide()

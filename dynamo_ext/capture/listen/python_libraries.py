@@ -9,9 +9,14 @@ graph breaks. Modules and functions of the user's that it calls are captured. Of
       _get_logits_processor    Python: generate calls it
       model.forward            captured: it is a module's
       processor(ids, scores)   captured, where its class is the user's
+
+A part of any function after a graph break does, too, that was compiled twice without a graph: that
+of ``print([letters[i] for i in ids.tolist()])`` has guards on each number.
 """
 
+import math
 import types
+from typing import Any
 
 from torch.utils.weak import WeakIdKeyDictionary
 
@@ -26,7 +31,9 @@ _in_python = WeakIdKeyDictionary()
 _large = WeakIdKeyDictionary()
 breaking = WeakIdKeyDictionary()
 """Of the code of functions that run in Python, that which has two graph breaks."""
-code_cache.learned += _in_python, _large, breaking
+_MOST = 2
+_versions: Any = WeakIdKeyDictionary()  # how often parts were compiled without a graph
+code_cache.learned += _in_python, _large, breaking, _versions
 
 
 def note(code: types.CodeType) -> None:
@@ -49,7 +56,8 @@ def follows(code: types.CodeType, caller: types.CodeType) -> bool:
 def note_part(code: types.CodeType, entry: FrameEntry, run: RunLog, *, broke: bool) -> None:
     """Have a library's function run in Python where a second part of it, ``code``, broke.
 
-    It does not where one of its parts has a graph that is not small.
+    It does not where one of its parts has a graph that is not small. Of any function, a part that
+    was compiled ``_MOST`` times without a graph runs in Python, and what follows it.
     """
     origin = code_cache.users_code(code) or code
     file = origin.co_filename
@@ -58,6 +66,17 @@ def note_part(code: types.CodeType, entry: FrameEntry, run: RunLog, *, broke: bo
             _large[origin] = True
         elif broke and not (origin is code or origin in _large or file.startswith(TORCH)):
             leave(origin)
+    if run.decides and origin is not code:
+        _versions[code] = -math.inf if entry.graphs else _versions.get(code, 0) + 1
+        if _versions[code] == _MOST and not _leads_to_graph(code):
+            code_cache.leave_to_python(code)
+            run.left[code] = False, None
+
+
+def _leads_to_graph(code: types.CodeType) -> bool:
+    """Whether a later part, which would run in Python with this one, holds a graph."""
+    later = code_cache.resuming(code)
+    return any(_versions.get(each, 0) < 0 or _leads_to_graph(each) for each in later)
 
 
 def leave(code: types.CodeType) -> None:

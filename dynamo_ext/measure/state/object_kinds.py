@@ -31,11 +31,8 @@ _PLAIN: tuple[Any, ...] = (
 )
 WEAK: tuple[Any, ...] = (weakref.ReferenceType, *weakref.ProxyTypes)
 _STOPPED = (io.IOBase, sqlite3.Connection, types.AsyncGeneratorType, Awaitable)
-_UNCHANGING_MODULES = (
-    *("weakref.", "_weakrefset.", "threading.", "_thread."),
-    # What a function that is compiled holds is no state of the user's.
-    *("dynamo_ext.", "torch._dynamo."),
-)
+_COMPILED = ("dynamo_ext.", "torch._dynamo.")
+_UNCHANGING_MODULES = ("weakref.", "_weakrefset.", "threading.", "_thread.", *_COMPILED)
 _NOTEBOOK_MODULES = ("IPython.", "ipykernel.")
 _STOPPED_MODULES = (
     *_UNCHANGING_MODULES,

@@ -29,7 +29,6 @@ _STAGES = {
     "run": "the engine failed while running",
     "random": "it runs in the engine, with random numbers that are not eager's",
 }
-_BY_CHOICE = "it runs in Python"
 
 
 def html(report: Report, most: int | None = markup.MOST) -> Markup:
@@ -77,24 +76,19 @@ def text(report: Report) -> str:
 
 @dataclass(frozen=True)
 class _Alike:
-    """Fallbacks with one cause: ``of`` says what fell back, ``lines`` where, ``times`` how often.
+    """Fallbacks with one cause: what ``happened``, ``of`` what, in which ``lines``, how often.
 
     ``distinct`` has one of them for each exception and message.
     """
 
     stage: str
+    happened: str
     operator: str
     remedy: str
     of: str
     lines: str
     distinct: tuple[Fallback, ...]
     times: int
-
-    @property
-    def happened(self) -> str:
-        """What the stage means."""
-        by_choice = self.stage == "capture" and all(each.harmless for each in self.distinct)
-        return _BY_CHOICE if by_choice else _STAGES[self.stage]
 
 
 def _grouped(report: Report) -> Iterator[_Alike]:
@@ -113,8 +107,10 @@ def _grouped(report: Report) -> Iterator[_Alike]:
         names = listing([_name(report, each) for each in group], _NAMES)
         places = dict.fromkeys(place(each.line) for each in group)
         distinct = {(each.exception, each.message): each for each in reversed(group)}
+        by_choice = stage == "capture" and all(each.harmless for each in group)
         yield _Alike(
             stage,
+            "it runs in Python" if by_choice else _STAGES[stage],
             operator,
             step,
             f"{scope}{'s' if len(group) > 1 else ''} {names}".strip(),

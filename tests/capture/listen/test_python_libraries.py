@@ -105,3 +105,33 @@ def test_a_function_that_breaks_twice_is_python_where_its_graphs_are_small(
     assert captured in {f.name for f in report.frames if f.graphs}
     told = any("more than one graph break" in each.message for each in report.fallbacks)
     assert told == (captured == "forward")
+
+
+JOINED = "y = x + 1\nprint(''.join([letters[i] for i in x.tolist()]))"
+LATER = "y = x + 1\nn = [letters[i] for i in x.tolist()]\nprint(n)\nz = y * 2"
+
+
+def compiles(cells: Live, text: str, line: str) -> list[bool]:
+    """Whether each of five runs, which have other numbers, compiles."""
+    cells.well("letters = 'abcdefghij'")
+    found = []
+    for run in range(5):
+        cells.well(f"x = torch.arange({run}, {run} + 4)")
+        found.append(cells.report(text, line).compile_seconds > 0)
+    return found
+
+
+def test_a_part_without_a_graph_is_compiled_twice(cells: Live) -> None:
+    assert compiles(cells, JOINED, "-b eager") == [True, True, False, False, False]
+    ran = cells.well(f"%%dynamo -b eager --quiet\n{JOINED}")
+    assert ran.out == "efgh\n"
+
+
+def test_all_parts_are_captured_where_that_is_asked_for(cells: Live) -> None:
+    assert all(compiles(cells, JOINED, "-b eager --capture all"))
+
+
+def test_a_part_before_another_graph_stays_captured(cells: Live) -> None:
+    compiles(cells, LATER, "-b eager")
+    report = cells.report(LATER)
+    assert sum(graph.calls for graph in report.graphs) == 2

@@ -224,10 +224,3 @@ def test_reports_and_comparisons_share_the_bound_on_live_views(compared, sent, m
     assert len(sent) == 6
     while live.views:
         live.views.pop().close()
-
-
-def test_a_terminal_gets_text(compared, capsys):
-    display_comparison(compared["full"])
-    printed = capsys.readouterr().out
-    assert printed.startswith("Comparison · Cell In[7]")
-    assert "<table" not in printed

@@ -48,7 +48,7 @@ def report(*held):
     return Report("optimize", "auto", "cell", None, 9.0, 0.5, graphs=graphs, race_seconds=raced)
 
 
-WON = GraphRace("onnxrt", ROWS, rounds=20, seconds=3.0)
+WON = GraphRace("onnxrt", ROWS, seconds=3.0)
 EAGER = GraphRace("eager", (dataclasses.replace(ROWS[0], outcome="won"),), remembered=True,
                 raced_on="2026-11-21")  # fmt: skip
 

@@ -73,7 +73,8 @@ class GraphCall:
         try:
             return self._run(*args)
         except KeyboardInterrupt as interrupt:
-            self._replayed(interrupt, before)
+            if self._undone(before):
+                self.replay(interrupt)
             raise
         except failures() as error:  # any failure of an engine means eager
             failure = error
@@ -97,7 +98,8 @@ class GraphCall:
             with crash_records.during(self._attempt, "first running"):
                 outputs = self._run(*args)
         except KeyboardInterrupt as interrupt:
-            self._replayed(interrupt, undo)
+            if self._undone(undo):
+                self.replay(interrupt)
             raise
         except failures() as error:
             failure = error
@@ -144,10 +146,6 @@ class GraphCall:
         if self._undone(before):
             self.replay()
         raise failure
-
-    def _replayed(self, interrupt: KeyboardInterrupt, before: Undo | TorchState | None) -> None:
-        if self._undone(before):
-            self.replay(interrupt)
 
     def _undone(self, before: Undo | TorchState | None) -> bool:
         """Whether what runs next finds, and draws, what the failed call did."""
