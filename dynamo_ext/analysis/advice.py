@@ -98,7 +98,7 @@ def as_written_for(step: str, report: Report) -> str:
 def _not_compiled(report: Report) -> Iterator[Advice]:
     if report.mode == "run" and not report.graphs and not report.recompiles:
         problem = "Nothing that was compiled fits this code and these inputs"
-        yield Advice("not-compiled", problem, "Run it under %%dynamo first.", "nothing compiled", 1)
+        yield Advice("not-compiled", problem, "Run it under %%dynamo first.", "nothing ran", 0.9)
 
 
 def _kept_out(report: Report) -> Iterator[Advice]:
@@ -219,8 +219,7 @@ def _plain_loop(loops: Sequence[LoopTurns]) -> Advice:
     places = listing([f"the {loop.place}" for loop in loops], MAX_LISTED)
     step = "There is nothing to do; %%dynamo --capture all shows what captured turns lack."
     problem = f"Plain Python is faster in {places}"
-    evidence = "some turns were timed each way, in this run or in an earlier one"
-    return Advice("plain-loop", problem, step, evidence, NEGLIGIBLE_WEIGHT)
+    return Advice("plain-loop", problem, step, "some turns were timed each way", NEGLIGIBLE_WEIGHT)
 
 
 def _nothing_wrong(report: Report) -> Iterator[Advice]:

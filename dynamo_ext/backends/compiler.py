@@ -120,9 +120,8 @@ class Compiler:
         tries = fact(self.backend, "self_verifying")
         attempt = None
         if not tries and self.name != "eager":
-            attempt = crash_records.Attempt.of(
-                self.name, self.availability.version, graph, example_inputs
-            )
+            version = self.availability.version
+            attempt = crash_records.Attempt.of(self.name, version, graph, example_inputs)
         work = self.name, len(graph.graph.nodes)
         if journal.late("graph", "", *work):
             journal.unfinished = self.given is None

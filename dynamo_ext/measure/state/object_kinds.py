@@ -32,7 +32,7 @@ _PLAIN: tuple[Any, ...] = (
 WEAK: tuple[Any, ...] = (weakref.ReferenceType, *weakref.ProxyTypes)
 _STOPPED = (io.IOBase, sqlite3.Connection, types.AsyncGeneratorType, Awaitable)
 _COMPILED = ("dynamo_ext.", "torch._dynamo.")
-_UNCHANGING_MODULES = ("weakref.", "_weakrefset.", "threading.", "_thread.", *_COMPILED)
+_UNCHANGING_MODULES = ("weakref.", "_weakrefset.", "threading.", "_thread.")
 _NOTEBOOK_MODULES = ("IPython.", "ipykernel.")
 _STOPPED_MODULES = (
     *_UNCHANGING_MODULES,
@@ -59,17 +59,20 @@ def is_stopped(kind: type) -> bool:
     """Whether nothing of a class's objects is put back, since they are not data."""
     if issubclass(kind, (torch.Tensor, torch.nn.Module)):
         return False
-    if issubclass(kind, _STOPPED) or _is_of(kind, _STOPPED_MODULES):
+    # A backend of the user's own class is data, what holds compiled code is not.
+    if kind.__module__.startswith(_COMPILED) or issubclass(kind, _STOPPED):
         return True
     # An iterator of the user's own is an object with attributes like others.
-    return issubclass(kind, Iterator) and not any(
+    iterates = issubclass(kind, Iterator) and not any(
         "__next__" in vars(base) and _is_users(base) for base in kind.__mro__
     )
+    return iterates or _is_of(kind, _STOPPED_MODULES)
 
 
 def stays_the_same(kind: type) -> bool:
     """Whether a stopped object is the same to each run: a weak reference, a lock, a compiler."""
-    return _is_of(kind, _UNCHANGING_MODULES) and not issubclass(kind, threading.Thread)
+    same = kind.__module__.startswith(_COMPILED) or _is_of(kind, _UNCHANGING_MODULES)
+    return same and not issubclass(kind, threading.Thread)
 
 
 def leads_everywhere(value: object) -> bool:

@@ -232,7 +232,6 @@ def _nothing(report: Report) -> str:
         # The error is the reason, and torch's name for it would be a second one.
         return "Nothing was captured."
     if report.mode == "run":
-        # The first step says then what did not fit, and what to do.
         return "Nothing ran compiled: run only reuses compiled code."
     if plain_loops(report):
         return "Its loop ran as plain Python."

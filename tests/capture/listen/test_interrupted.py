@@ -76,5 +76,4 @@ def test_the_line_of_the_loop_is_shown(limited: Live) -> None:
     ran, report = limited.failed(ENDLESS.format(seconds=1.5).replace("x.sin()", "x @ x"))
     signal.setitimer(signal.ITIMER_REAL, 0)
     assert isinstance(ran.error, KeyboardInterrupt)
-    # Of the lines above the loop, the first is the magic's.
     assert report.stopped_at >= 4

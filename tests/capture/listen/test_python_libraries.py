@@ -123,8 +123,7 @@ def compiles(cells: Live, text: str, line: str) -> list[bool]:
 
 def test_a_part_without_a_graph_is_compiled_twice(cells: Live) -> None:
     assert compiles(cells, JOINED, "-b eager") == [True, True, False, False, False]
-    ran = cells.well(f"%%dynamo -b eager --quiet\n{JOINED}")
-    assert ran.out == "efgh\n"
+    assert cells.well(f"%%dynamo -b eager --quiet\n{JOINED}").out == "efgh\n"
 
 
 def test_all_parts_are_captured_where_that_is_asked_for(cells: Live) -> None:
@@ -133,5 +132,4 @@ def test_all_parts_are_captured_where_that_is_asked_for(cells: Live) -> None:
 
 def test_a_part_before_another_graph_stays_captured(cells: Live) -> None:
     compiles(cells, LATER, "-b eager")
-    report = cells.report(LATER)
-    assert sum(graph.calls for graph in report.graphs) == 2
+    assert sum(graph.calls for graph in cells.report(LATER).graphs) == 2

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 from IPython.core.interactiveshell import InteractiveShell
 
+import dynamo_ext
 from dynamo_ext.measure.state.snapshot import Snapshot
 
 
@@ -23,3 +24,10 @@ def test_the_shell_is_not_entered():
     shell.user_ns["x"] = torch.ones(1)
     kept = Snapshot({"get_ipython": shell.get_ipython})
     assert kept.tensors == kept.unrestorable == []
+
+
+def test_what_holds_compiled_code_is_no_state_and_a_backend_of_ones_own_is():
+    mine = type("Mine", (dynamo_ext.Backend,), {"supports": None})()
+    mine.seen = torch.zeros(1)
+    kept = Snapshot({"compiled": dynamo_ext.optimize("eager")(torch.relu), "mine": mine})
+    assert (kept.unrestorable, len(kept.tensors)) == ([], 1)
