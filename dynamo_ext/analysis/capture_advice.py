@@ -150,10 +150,7 @@ def breaks(report: Report) -> Iterator[Advice]:
 
 
 def _splits_nothing(report: Report, index: int, line: int) -> bool:
-    """Whether all of the cell's operations are before or all after a break at one of its lines.
-
-    Graphs that take next to nothing do not count.
-    """
+    """Whether a cell's operations, but for negligible graphs, are all before or after a line."""
     least = LITTLE * sum(graph.run_seconds for graph in report.graphs)
     lines = [
         operation.line.line

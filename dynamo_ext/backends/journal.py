@@ -73,7 +73,7 @@ class Journal:
             self.on_progress(words)
 
     def late(self, scope: FallbackScope = "graph", partition: str = "", *work: Any) -> str:
-        """Why there is no time for new ``work`` now, which is recorded; empty where there is.
+        """Why new ``work`` does not start now, which is recorded; empty if there is time for it.
 
         ``work`` is what ``FirstRun.used_up`` takes.
         """

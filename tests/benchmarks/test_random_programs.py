@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from benchmarks.backends import ENGINES
-from benchmarks.random_programs import sequences
+from benchmarks.random_programs import judge, sequences
 from benchmarks.random_programs.check import check
 from benchmarks.random_programs.generate import program
 from benchmarks.random_programs.program import Program
@@ -27,6 +27,11 @@ SHARES = {
 
 def made(body, returned="y", call="x = numbers(0, 6, torch.float32).view(2, 3)"):
     return Program(0, ("x",), tuple(body), (returned,), ((call,), (call,)))
+
+
+def looked_at(body):
+    ready = made([body]).ready()
+    return judge.seen(ready.function, ready.calls[0]())
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +67,27 @@ def test_products_in_sequence_are_drawn_and_right():
     made, threads = sequences.program(7)
     assert threads in (1, 2)
     assert check(made, "aot_eager").status == "right"
+
+
+FAULTS = [
+    ("results", "y = x * 2", "y = x + 1"),
+    ("results", "y = x.mT", "y = x.view(3, 2)"),
+    ("inputs", "y = x * 2", "x.add_(1); y = x * 2 - 2"),
+    ("requires_grad", "y = x * 2", "y = (x * 2).requires_grad_()"),
+    ("raises", "y = x * 2", "y = x.view(5)"),
+    ("sharing", "y = x.mT", "y = x.mT.clone()"),
+    ("exception", "y = x[7]", "y = x.missing"),
+    ("does not raise", "y = x[7]", "y = x"),
+    ("", "y = x.mT", "y = x.T"),
+]
+
+
+@pytest.mark.parametrize(("kind", "right", "other"), FAULTS)
+def test_each_difference_has_its_kind(kind, right, other):
+    eager = looked_at(right)
+    assert judge.difference(looked_at(right), eager, None) == ("", "")
+    found, reason = judge.difference(looked_at(other), eager, None)
+    assert (found, not reason) == (kind, not kind)
 
 
 def test_what_rounding_decides_is_nobodys_fault(monkeypatch):

@@ -206,3 +206,11 @@ def screenshots() -> Path:
     folder = ROOT / "build" / "screenshots"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+@pytest.fixture(scope="module")
+def ran(request, lab_page):
+    """The notebook of a module with one cell under the magic, opened and run; its page."""
+    named = request.module
+    lab_page.open_with(named.NOTEBOOK, named.SET_UP, named.CELL, run=2)
+    return lab_page

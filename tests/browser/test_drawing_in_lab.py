@@ -21,13 +21,6 @@ x = torch.randn(2, 16, 64)
 CELL = "%%dynamo -b eager --profile\ny = model(x)\n"
 
 
-@pytest.fixture(scope="module")
-def ran(lab_page):
-    """The notebook, opened and run; its page."""
-    lab_page.open_with(NOTEBOOK, SET_UP, CELL, run=2)
-    return lab_page
-
-
 @pytest.fixture
 def pane(ran):
     view = ran.outputs(1).locator(".dx-live")

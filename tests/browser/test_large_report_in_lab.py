@@ -25,13 +25,6 @@ CELL = "%%dynamo -b eager\ny = model(x)\n"
 LOOKS = (("Light", 1400), ("Dark", 900))
 
 
-@pytest.fixture(scope="module")
-def ran(lab_page):
-    """The notebook, opened and run; its page."""
-    lab_page.open_with(NOTEBOOK, SET_UP, CELL, run=2)
-    return lab_page
-
-
 @pytest.fixture
 def view(ran):
     return ran.outputs(1).locator(".dx-live")

@@ -8,7 +8,9 @@ from dynamo_ext.backends import registry
 from dynamo_ext.backends.base import Backend
 from dynamo_ext.errors import OptionError, UnknownBackendError
 from dynamo_ext.measure.candidates import candidates_of
+from dynamo_ext.measure.remote import serialization
 from dynamo_ext.measure.settings import Settings
+from dynamo_ext.measure.workload import FunctionWorkload
 
 
 def mine(graph, inputs):
@@ -81,15 +83,15 @@ def test_what_is_unknown_is_refused():
         candidates_of("ts,aot_eager", settings=Settings(baseline="onnxrt"))
 
 
-def test_a_precision_is_part_of_a_candidate(monkeypatch):
+def test_a_precision_is_part_of_what_another_process_gets(monkeypatch):
     [here] = candidates_of(["eager:bf16"])
-    assert (here.name, here.backend, here.precision, here.options) == (
-        "eager:bf16",
-        "eager",
-        "bf16",
-        (),
-    )
-    assert here.compiler.options["precision"] == "bf16"
+    facts = here.name, here.backend, here.precision, here.options
+    assert facts == ("eager:bf16", "eager", "bf16", ())
+    sent = serialization.pack(FunctionWorkload(mine, ()), [here], Settings())
+    with serialization.unpacked(sent) as parts:
+        (there,) = parts["candidates"]
+    assert there.compiler.options["precision"] == "bf16"
+    assert there.availability.available
     monkeypatch.setattr(Backend, "lacks_precision", lambda *_: "There is none here.")
     [lacking] = candidates_of(["eager:bf16"])
     assert lacking.compiler is None

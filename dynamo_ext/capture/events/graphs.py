@@ -7,7 +7,6 @@ from torch.fx import GraphModule, Node
 
 from dynamo_ext.capture.code.source_lines import from_trace_text, is_users, users_line
 from dynamo_ext.capture.events.guards import readable_source
-from dynamo_ext.formatting import clip
 from dynamo_ext.records.common import SourceLine
 from dynamo_ext.records.graph import Operation
 from dynamo_ext.torch_private.fx_nodes import is_overload
@@ -33,8 +32,8 @@ def operation_table(graph: GraphModule, cell_file: str | None) -> tuple[Operatio
                 node.op,
                 node.name,
                 target_name(node),
-                clip(", ".join(map(str, node.args)), _LONGEST),
-                clip(", ".join(f"{k}={v}" for k, v in node.kwargs.items()), _LONGEST),
+                _short(", ".join(map(str, node.args))),
+                _short(", ".join(f"{k}={v}" for k, v in node.kwargs.items())),
                 dtype,
                 shape,
                 known[trace][0],
@@ -67,6 +66,10 @@ def target_name(node: Node) -> str:
         owner = getattr(target, "__objclass__", None)
         module = getattr(owner, "__name__", "") or "torch"
     return f"{module}.{name}" if module != "builtins" else name
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def _result_type(node: Node) -> tuple[str, tuple[str, ...] | None]:

@@ -71,8 +71,8 @@ def test_who_calls_a_captured_function_may_catch_it(limited: Live, seconds: floa
 
 
 def test_the_line_of_the_loop_is_shown(limited: Live) -> None:
-    limited.well("def handler(number, frame): raise KeyboardInterrupt")
-    limited.well("import torch\nsignal.signal(signal.SIGALRM, handler)\nx = torch.rand(500, 500)")
+    handler = "def handler(number, frame): raise KeyboardInterrupt\nx = torch.rand(500, 500)"
+    limited.well(f"{handler}\nsignal.signal(signal.SIGALRM, handler)")
     ran, report = limited.failed(ENDLESS.format(seconds=1.5).replace("x.sin()", "x @ x"))
     signal.setitimer(signal.ITIMER_REAL, 0)
     assert isinstance(ran.error, KeyboardInterrupt)

@@ -121,15 +121,9 @@ def compiles(cells: Live, text: str, line: str) -> list[bool]:
     return found
 
 
-def test_a_part_without_a_graph_is_compiled_twice(cells: Live) -> None:
-    assert compiles(cells, JOINED, "-b eager") == [True, True, False, False, False]
-    assert cells.well(f"%%dynamo -b eager --quiet\n{JOINED}").out == "efgh\n"
-
-
-def test_all_parts_are_captured_where_that_is_asked_for(cells: Live) -> None:
-    assert all(compiles(cells, JOINED, "-b eager --capture all"))
-
-
-def test_a_part_before_another_graph_stays_captured(cells: Live) -> None:
-    compiles(cells, LATER, "-b eager")
-    assert sum(graph.calls for graph in cells.report(LATER).graphs) == 2
+@pytest.mark.parametrize(("line", "later"), [("-b eager", False), ("-b eager --capture all", True)])
+def test_a_part_without_a_graph_is_compiled_twice(cells: Live, line: str, *, later: bool) -> None:
+    assert compiles(cells, JOINED, line) == [True, True, later, later, later]
+    assert cells.well(f"%%dynamo {line} --quiet\n{JOINED}").out == "efgh\n"
+    compiles(cells, LATER, line)
+    assert sum(graph.calls for graph in cells.report(LATER, line).graphs) == 2

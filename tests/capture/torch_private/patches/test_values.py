@@ -4,22 +4,15 @@ import pytest
 
 from tests.capture.live import Live
 
-PRODUCT = "y = torch.relu(x @ x)"
+LINES = ['s = "{:.3f}".format(x.sum().item())', "s = file.write(str(x.sum().item()))"]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        's = "{:.3f}".format(x.sum().item())',
-        "s = file.write(str(x.sum().item()))",
-        "s = seen.append(x.sum().item())",
-    ],
-)
+@pytest.mark.parametrize("line", LINES)
 def test_a_method_that_waits_for_a_break_is_known_again(cells: Live, line: str) -> None:
-    cells.well("import io\nfile, seen = io.StringIO(), [1.0]\nx = torch.rand(4, 4)")
+    cells.well("import io\nfile = io.StringIO()")
     for run in range(5):
-        cells.well("x = torch.rand(4, 4)\nseen[:] = [1.0]")
-        report = cells.report(f"{line}\n{PRODUCT}")
+        cells.well("x = torch.rand(4, 4)")
+        report = cells.report(f"{line}\ny = torch.relu(x @ x)")
         assert sum(graph.calls for graph in report.graphs) == 2
         assert run < 3 or not report.compile_seconds
         cells.well(f"ours, s = s, None\n{line}")
