@@ -7,15 +7,19 @@ from typing import Any
 
 from torch.fx import GraphModule
 
-from dynamo_ext.auto import compile_costs
 from dynamo_ext.auto.autotuned_graph import AutotunedGraph
+from dynamo_ext.backends import precision, registry
+from dynamo_ext.backends.base import fact
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.journal import Journal
 from dynamo_ext.measure.multi_backend import EAGER
 from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
-from dynamo_ext.timing import first_run
+from dynamo_ext.timing import compile_costs, first_run
 from dynamo_ext.torch_private import dispatch
 from dynamo_ext.torch_private.entered_modes import forward_of
+
+RUNS = 100
+"""Runs of the code within which a candidate has to repay its compiling."""
 
 SHARE = 0.02
 """Of a run of the code, what the calls of a graph take that is raced."""
@@ -66,7 +70,7 @@ class WaitingRace:
         if self._run is not given:
             self._run, self._seconds = given, 0.0
             least = min(map(self._expected, self._compilers), default=math.inf)
-            self._look = least / compile_costs.RUNS
+            self._look = least / RUNS
         started = self._clock()
         result = self._eager(*args)
         self._seconds += self._clock() - started
@@ -114,10 +118,18 @@ class WaitingRace:
         return _LATER if known[self] < max(known.values()) else ""
 
     def _expected(self, name: str) -> float:
-        return compile_costs.expected(name, self._operations)
+        whole = fact(registry.get(precision.split(name)[0]), "whole_graph")
+        return compile_costs.expected(name, self._operations, whole=whole)
 
     def _reason(self, name: str) -> str:
-        return compile_costs.reason(name, self._operations, self._seconds)
+        """Why a candidate cannot pay; nothing where it can."""
+        seconds, eager = self._expected(name), RUNS * self._seconds
+        if seconds <= eager:
+            return ""
+        return (
+            f"Compiling it takes some {seconds:.1f} s, and {RUNS} runs of the graph in eager "
+            f"{eager:.1f} s."
+        )
 
     def _race(self, able: Sequence[str], args: tuple[Any, ...]) -> None:
         self._waits = False
@@ -125,11 +137,8 @@ class WaitingRace:
         rows = [GraphCandidateResult(n, "not raced", reason=self._reason(n)) for n in out]
         self._racer.absent += tuple(rows)
         for name in able:
-            late, started = first_run.current().used_up(), self._clock()
+            started = self._clock()
             self._racer.compile({name: self._compilers[name]}, args)
-            took = self._clock() - started
             # The call that waits for it would count it as the cell's own work.
-            self._journal.race_seconds += took
-            if not late:
-                compile_costs.note(name, self._operations, took)
-        self._racer.race(args, self._seconds * compile_costs.RUNS / 4)
+            self._journal.race_seconds += self._clock() - started
+        self._racer.race(args, self._seconds * RUNS / 4)

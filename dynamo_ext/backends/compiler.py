@@ -6,6 +6,7 @@ same object for the same request.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.backends import crash_records, precision
@@ -13,7 +14,7 @@ from dynamo_ext.backends import journal as journals
 from dynamo_ext.backends.base import fact
 from dynamo_ext.interruptions import Listening
 from dynamo_ext.records.common import Availability
-from dynamo_ext.timing import first_run
+from dynamo_ext.timing import compile_costs, first_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -122,14 +123,22 @@ class Compiler:
         if not tries and self.name != "eager":
             version = self.availability.version
             attempt = crash_records.Attempt.of(self.name, version, graph, example_inputs)
-        work = self.name, len(graph.graph.nodes)
-        if journal.late("graph", "", *work):
+        operations = sum(node.op.startswith("call_") for node in graph.graph.nodes)
+        given, whole = first_run.current(), self.backend.whole_graph
+        expected = 0.0 if attempt is None else given.usual(self.name)
+        if compile_costs.is_known(self.name):
+            expected = compile_costs.expected(self.name, operations, whole=whole)
+        if journal.late("graph", expected=expected):
             journal.unfinished = self.given is None
             return forward_of(graph)
-        given = first_run.current()
         if attempt is not None and (died := attempt.died()) is not None:
             return refused("unavailable", died.message, crash_records.REMEDY)
         context = CompileContext(self.backend, self.options, journal, attempt, *self.bound)
         recorded = crash_records.during(attempt, "compiling")
-        with given.working(self.name, *work), Listening(), recorded:
-            return compile_graph(graph, example_inputs, context)
+        started = time.perf_counter()
+        with given.working(self.name), Listening(), recorded:
+            compiled = compile_graph(graph, example_inputs, context)
+        if attempt is not None:
+            took = time.perf_counter() - started
+            given.loaded(compile_costs.note(self.name, operations, took, whole=whole))
+        return compiled

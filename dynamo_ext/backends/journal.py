@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from dynamo_ext.errors import FallbackWarning
 from dynamo_ext.records.autotune import GraphRace
@@ -72,13 +72,15 @@ class Journal:
         if self.on_progress is not None:
             self.on_progress(words)
 
-    def late(self, scope: FallbackScope = "graph", partition: str = "", *work: Any) -> str:
-        """Why new ``work`` does not start now, which is recorded; empty if there is time for it.
+    def late(
+        self, scope: FallbackScope = "graph", partition: str = "", expected: float = 0.0
+    ) -> str:
+        """Why nothing starts now that takes so many seconds; empty if there is time for it.
 
-        ``work`` is what ``FirstRun.used_up`` takes.
+        It is recorded.
         """
         given = first_run.current()
-        if why := given.used_up(*work):
+        if why := given.used_up(expected):
             self.add_fallback(
                 "lower", scope, partition=partition, message=why, remedy=given.remedy, cause="time"
             )

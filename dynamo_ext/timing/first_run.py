@@ -47,25 +47,26 @@ class FirstRun:
         self.waiting: WeakKeyDictionary[object, float] = WeakKeyDictionary()
         self.last = self._inner = 0.0, ""
         self._blocks, self._why = 0, ""
-        self._rates: dict[object, float] = {}
+        self._took: dict[object, float] = {}
+        self._loading = 0.0
         self.before = before
         if before is not None:
             before.before = None
 
     @contextlib.contextmanager
-    def working(self, name: str = "", kind: object = None, size: int = 1) -> Iterator[None]:
+    def working(self, name: str = "", kind: object = None) -> Iterator[None]:
         """Count the seconds of the block; those of a block within another count once.
 
-        ``kind`` and ``size`` serve to say how long later blocks take (`used_up`).
+        ``kind`` serves to say how long later blocks take (`usual`).
         """
-        started, outermost = self._clock(), self._since is None
+        started, outermost, loading = self._clock(), self._since is None, self._loading
         if outermost:
             self._since = started
         try:
             yield
         finally:
             took = self._clock() - started
-            self._rates[kind] = took / max(size, 1)
+            self._took[kind] = took - (self._loading - loading)
             if outermost:
                 self._since = None
                 inner, self._inner = self._inner, (0.0, "")
@@ -79,6 +80,10 @@ class FirstRun:
             self.last = took, name
         self._spent += took
         self._blocks += 1
+
+    def loaded(self, seconds: float) -> None:
+        """Note how much of the work is what only the first of its kind takes."""
+        self._loading += seconds
 
     def close(self) -> None:
         """Have nothing further begin."""
@@ -99,26 +104,29 @@ class FirstRun:
         """Seconds that are not used up."""
         return max(self.seconds - self.spent, 0.0)
 
-    def used_up(self, kind: object = None, size: int = 1) -> str:
+    def usual(self, kind: object) -> float:
+        """Seconds that the next block of a ``kind`` is expected to take: as many as the last one.
+
+        Where there was none, as many as the blocks so far on average.
+        """
+        average = (self._spent - self._loading) / max(self._blocks, 1)
+        return self._took.get(kind, average)
+
+    def used_up(self, expected: float = 0.0) -> str:
         """Why nothing further begins; empty while there is time.
 
-        In the second half of the seconds nothing begins that is expected to take longer than what
-        is left. It is expected to take as long as the last block of its ``kind`` did for its size;
-        where there was none, as long as the blocks so far on average.
+        In the second half of the seconds nothing begins that is expected to take more of them than
+        are left.
         """
         if self.spent >= self.seconds:
             used = f"the {self.seconds:g} s for the first run were used up{self.by()}"
             # In one wording for all, since reports count equal ones.
             self._why = self._why or f"It runs in eager in this run: {used}."
             return self._why
-        if kind is None:
-            return ""
-        average = self._spent / max(self._blocks, 1)
-        expected = self._rates[kind] * size if kind in self._rates else average
         if self.left < self.seconds / 2 and expected > self.left:
             return (
                 f"It was not compiled: {self.spent:.3g} of the {self.seconds:g} s for the first "
-                f"run were used up, and it would take about {expected:,.2f} s."
+                f"run were used up, and it would take about {expected:.2g} s."
             )
         return ""
 

@@ -56,7 +56,7 @@ def test_what_took_the_last_of_it_is_named() -> None:
 def test_a_block_within_is_named_if_it_took_most(inner: float, name: str) -> None:
     given = seconds()
     with given.working("the cell"):
-        with given.working("inductor", "inductor", 3):
+        with given.working("inductor", "inductor"):
             stopped.now += inner
         stopped.now += 0.2
     assert f"by `{name}`: what" in capture_disabled.used_up(given).message
@@ -65,16 +65,26 @@ def test_a_block_within_is_named_if_it_took_most(inner: float, name: str) -> Non
 
 def test_what_is_expected_to_outlast_the_second_half_does_not_begin() -> None:
     given = seconds()
-    with given.working("forward", "forward", 2):
+    with given.working("forward", "forward"):
         stopped.now += 0.09
-    assert not given.used_up("forward", 9), "of the first half, more than half is left"
+    assert not given.used_up(9.0), "of the first half, more than half is left"
     with given.working("step", "step"):
         stopped.now += 0.05
-    assert "it would take about 0.09 s" in given.used_up("forward", 2)
-    assert not given.used_up("forward", 1)
-    assert not given.used_up("step")
-    assert "about 0.07 s" in given.used_up("new"), "as long as those before it"
+    assert "it would take about 0.09 s" in given.used_up(given.usual("forward"))
+    assert not given.used_up(given.usual("step"))
+    assert "about 0.07 s" in given.used_up(given.usual("new")), "as long as those before it"
     assert not given.used_up()
     assert "0.14 of the 0.2 s" in capture_disabled.used_up(given).message
     next_run = seconds()
-    assert not next_run.used_up("forward", 9)
+    assert not next_run.used_up(next_run.usual("forward"))
+
+
+def test_loading_an_engine_is_not_expected_again() -> None:
+    given = seconds()
+    with given.working("forward", "forward"):
+        with given.working("inductor"):
+            stopped.now += 0.1
+        given.loaded(0.08)
+        stopped.now += 0.01
+    assert given.spent == pytest.approx(0.11)
+    assert given.usual("forward") == given.usual("new") == pytest.approx(0.03)

@@ -100,8 +100,9 @@ class FrameListener:
         if who := active_modes.tracing_mode_name():
             run.fallbacks[capture_disabled.observed(who)] = None
             return frame_answers.PYTHON_ONCE
-        if first_run.current().used_up(frame.f_code):
-            run.fallbacks[capture_disabled.used_up(first_run.current())] = None
+        given = first_run.current()
+        if given.used_up(given.usual(frame.f_code)):
+            run.fallbacks[capture_disabled.used_up(given)] = None
             return frame_answers.NOTHING_NEW_ONCE
         stance = frame_eval.stance()
         if stance == "eager_on_recompile":

@@ -52,8 +52,8 @@ def test_a_graph_that_was_refused_is_captured_again(
     class Late(first_run.FirstRun):
         """Used up as soon as a graph has been captured."""
 
-        def used_up(self, kind: object = None, size: int = 1) -> str:
-            assert size, kind
+        def used_up(self, expected: float = 0.0) -> str:
+            assert expected >= 0
             return "It is late." if self._since is not None else ""
 
     monkeypatch.setattr(workbench, "FirstRun", Late)
