@@ -141,13 +141,14 @@ def _seconds(report: Report, gains: Sequence[tuple[Graph, Gain]]) -> tuple[float
     named = {graph.id for graph, _ in gains}
     # As they were, but for first calls, which are slow.
     engine = sum(
-        graph.calls * each.engine if report.compile_seconds else graph.run_seconds
+        graph.calls * each.engine
+        if report.compile_seconds
+        else graph.run_seconds + graph.backward_seconds
         for graph, each in gains
     )
     others = [graph for graph in report.graphs if graph.calls and graph.id not in named]
     as_plain = sum(graph.run_seconds for graph in others if _is_eagers(graph))
-    # A backward pass is not run twice.
-    untimed = sum(graph.run_seconds for graph in others) - as_plain + report.running_seconds[1]
+    untimed = sum(graph.run_seconds + graph.backward_seconds for graph in others) - as_plain
     return report.outside_seconds + as_plain + untimed + engine, as_plain, engine
 
 
@@ -209,7 +210,7 @@ def _why_not(report: Report) -> str:
         reasons = {"calls of a function are not timed in eager, too, as those of a cell are": 0.0}
     elif backward > forward or any(map(gain, report.graphs)):
         outside = report.outside_seconds > backward
-        rest = "code outside of its graphs" if outside else "backward passes, not called again"
+        rest = "code outside of its graphs" if outside else "backward passes that were not timed"
         again = "; run the cell again" if report.compile_seconds else ""
         reasons = {f"much of this run is {rest}{again}": 0.0}
     if reasons:

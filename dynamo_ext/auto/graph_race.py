@@ -72,17 +72,12 @@ def _call(variant: Callable[..., Any], args: Sequence[Any]) -> Callable[[], dict
     if not torch.is_grad_enabled():
         return lambda: {"outputs": variant(*args)}
     args = list(map(multi_backend.without_history, args))
-    if not (leaves := [a for a in args if isinstance(a, torch.Tensor) and a.requires_grad]):
+    if not any(isinstance(each, torch.Tensor) and each.requires_grad for each in args):
         return lambda: {"outputs": variant(*args)}
 
     def both() -> dict[str, Any]:
         outputs = variant(*args)
-        losses = [o.float().sum() for o in outputs if isinstance(o, torch.Tensor) and o.grad_fn]
-        if not losses:
-            return {"outputs": outputs}
-        # Not backward(), which would leave gradients with the user's own weights.
-        found = torch.autograd.grad(torch.stack(losses).sum(), leaves, allow_unused=True)
-        return {"outputs": outputs, "gradients": found}
+        return {"outputs": outputs, "gradients": multi_backend.gradients(outputs, args)}
 
     return both
 

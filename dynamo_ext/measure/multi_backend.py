@@ -228,8 +228,20 @@ def graph_candidates(
 def without_history(value: Any) -> Any:
     """The same memory as a leaf: a backward pass must not go on into what the user computed before.
 
-    It would free that graph: one input may have been computed from another.
+    It would free that graph: one input may have been computed from another. Nor are hooks called.
     """
-    if isinstance(value, torch.Tensor) and value.grad_fn is not None:
+    if isinstance(value, torch.Tensor) and value.requires_grad:
         return value.detach().requires_grad_()
     return value
+
+
+def gradients(outputs: Any, inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """Those of the inputs that have some, where each element of the outputs has 1.
+
+    Not by ``backward()``, which would leave them with the user's own weights.
+    """
+    given = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
+    results = [each for each in given if isinstance(each, torch.Tensor) and each.requires_grad]
+    leaves = [each for each in inputs if isinstance(each, torch.Tensor) and each.requires_grad]
+    ones = list(map(torch.ones_like, results))
+    return torch.autograd.grad(results, leaves, ones, allow_unused=True) if results else ()

@@ -7,6 +7,7 @@ gained. A comparison is the way to a verdict.
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from dynamo_ext.backends.fx_graph import held_tensors
 from dynamo_ext.backends.undo import Undo
 from dynamo_ext.capture.listen.run_log import GraphEntry, RunLog
 from dynamo_ext.interruptions import failures
+from dynamo_ext.measure.multi_backend import gradients, without_history
 from dynamo_ext.numerics.rng_state import TorchState
 from dynamo_ext.timing import clock, first_run
 from dynamo_ext.torch_private.entered_modes import forward_of
@@ -36,11 +38,11 @@ SHORT_PAIRS = 4
 
 _WARM = 2  # calls of eager before those that count: its weights are not in the caches
 
-SHARE = 0.02
-"""The share of a graph's calls that may go to pairs."""
+LEAST = 0.03
+"""Seconds of a run that may go to pairs of a graph until there are enough for an estimate."""
 
-COMPILE_SHARE, FIRST_SHARE = 0.1, 0.4
-"""The shares of a run's compiling: up to so many pairs as make an estimate, the second one."""
+FIRST, LATER = (0.4, 0.08), (0.1, 0.02)
+"""Shares of a run's compiling and of a graph's calls that may go to pairs: until then, and then."""
 
 _NOT_COMPARED = frozenset({"auto", "eager"})
 """A race has times of its own, and eager is not faster than itself."""
@@ -52,8 +54,9 @@ _REPLAYING = _NOT_COMPARED | {"cudagraphs", "inductor"}
 class PairedCalls:
     """Called after each graph call of a run (``RunLog.after_graph_call``); times pairs.
 
-    A graph that changes its inputs gets copies of them, but where an engine or the graph holds
-    tensors: then it has none. Random numbers that are drawn are put back. Operators of other
+    A graph whose backward pass was compiled is called with it from then on. A graph that changes
+    its inputs gets copies of them, but where an engine or the graph holds tensors: then it has
+    none. Random numbers that are drawn are put back. Operators of other
     libraries and backends that are not ours are called as often as without: they may print.
     """
 
@@ -85,25 +88,30 @@ class PairedCalls:
             return
         left = first_run.current().left
         # A first call runs a cold engine and, as its check, a cold eager: a pair takes less.
-        expected = sum(pairs[-1]) if pairs else calls.seconds / calls.count / 4
+        both = calls.seconds + calls.backward_seconds
+        expected = sum(pairs[-1]) if pairs else both / calls.count / 4
         try:
             while not _enough(pairs):
                 short = expected < LEAD_IN_SECONDS
                 cost = LEAD_IN_SECONDS + (SHORT_PAIRS + _WARM) * expected if short else expected
-                share = FIRST_SHARE if len(pairs) < FEWEST_PAIRS else COMPILE_SHARE
+                few = len(pairs) < FEWEST_PAIRS
+                compiling, calling = FIRST if few else LATER
                 # The calls of this graph alone: adding all up would cost more the more there are.
-                allowed = SHARE * calls.seconds + min(share * run.compile_seconds, left)
+                allowed = max(calling * both, few * LEAST)
+                allowed += min(compiling * run.compile_seconds, left)
                 if run.paired_seconds + cost > allowed:
                     break
-                started, eager = time.perf_counter(), forward_of(graph)
+                started, engine, eager = time.perf_counter(), compiled, forward_of(graph)
+                if entry.is_trained:
+                    engine, eager = (partial(_with_backward, call) for call in (engine, eager))
                 with _without_effects(entry, args) as own:
                     if short:
-                        pairs += self._in_a_row(compiled, eager, own)
+                        pairs += self._in_a_row(engine, eager, own)
                     elif len(pairs) % 2:
                         theirs = self._alone(eager, own)
-                        pairs.append((self._alone(compiled, own), theirs))
+                        pairs.append((self._alone(engine, own), theirs))
                     else:
-                        pairs.append((self._alone(compiled, own), self._alone(eager, own)))
+                        pairs.append((self._alone(engine, own), self._alone(eager, own)))
                 entry.paired[sizes] = pairs
                 expected = sum(pairs[-1])
                 run.paired_seconds += time.perf_counter() - started
@@ -151,6 +159,10 @@ def _why_not(entry: GraphEntry, graph: GraphModule, args: Sequence[Any]) -> str:
     return ""
 
 
+def _with_backward(call: Callable[..., Any], *args: Any) -> None:
+    gradients(call(*args), args)
+
+
 @contextlib.contextmanager
 def _without_effects(entry: GraphEntry, args: Sequence[Any]) -> Iterator[Sequence[Any]]:
     """Arguments for calls of a graph in the block, which leave those given and generators alone.
@@ -158,7 +170,9 @@ def _without_effects(entry: GraphEntry, args: Sequence[Any]) -> Iterator[Sequenc
     Raises ``ValueError`` where they cannot be copied.
     """
     state = TorchState() if entry.draws else None
-    copies = (Undo(args, draws=False).copies() or []) if entry.mutates else args
+    copies = list(map(without_history, args)) if entry.is_trained else args
+    if entry.mutates:
+        copies = Undo(args, draws=False).copies() or []
     for copy, each in zip(copies, args, strict=True):
         if isinstance(each, torch.Tensor) and each.requires_grad and copy is not each:
             copy.requires_grad_()

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import dynamo_ext
+from dynamo_ext.analysis.speed import FEWEST_PAIRS
 from dynamo_ext.capture.cells import runner
 from dynamo_ext.measure import paired_calls
 from dynamo_ext.measure.paired_calls import LEAD_IN_SECONDS, SHORT_PAIRS, PairedCalls
@@ -46,7 +47,8 @@ def cells(monkeypatch):
 
 @pytest.fixture
 def generous(monkeypatch):
-    monkeypatch.setattr(paired_calls, "SHARE", 1_000.0)
+    for shares in ("FIRST", "LATER"):
+        monkeypatch.setattr(paired_calls, shares, (0.0, 1_000.0))
 
 
 def report(shell, text, line="-b ts"):
@@ -137,6 +139,24 @@ def test_changed_tensors_and_random_numbers_are_as_without(cells, backend):
 
 
 @pytest.mark.usefixtures("generous")
+@pytest.mark.parametrize("backend", ["onnxrt", "inductor"])
+def test_a_step_of_training_is_timed_whole_and_leaves_all_as_it_was(cells, backend):
+    step = "y = torch.dropout(norm(model(x)), 0.5, True); y.sum().backward(); print(end='')"
+    found, hooked = [], []
+    for pairs in (mock.Mock(), PairedCalls.__call__):
+        run_cell(cells, SETUP + "norm = nn.BatchNorm1d(8)")
+        names = cells.user_ns
+        names["model"][0].weight.register_hook(hooked.append)
+        with mock.patch.object(PairedCalls, "__call__", pairs):
+            graphs = report(cells, f"for _ in range(3):\n    {step}", f"-b {backend}").graphs
+        found.append([torch.rand(3), *names["norm"].buffers(), names["model"][0].weight.grad])
+    torch.testing.assert_close(*found)
+    assert len(hooked) == 6
+    trained = [graph for graph in graphs if graph.backward_seconds]
+    assert max(len(graph.pairs) for graph in trained) >= FEWEST_PAIRS
+
+
+@pytest.mark.usefixtures("generous")
 def test_an_operator_that_is_not_torchs_runs_as_often_as_without(cells):
     ran = []
     library = torch.library.Library("dx_pairs", "DEF")
@@ -195,7 +215,8 @@ def test_pairs_take_a_share_of_the_run_at_most(cells, monkeypatch):
     calls = sum(graph.run_seconds for graph in found.graphs)
     # The last calls may take longer than those before them.
     spent = found.paired_seconds - max(taken)
-    assert spent <= paired_calls.SHARE * calls + paired_calls.FIRST_SHARE * found.compile_seconds
+    compiling, calling = paired_calls.FIRST
+    assert spent <= max(calling * calls, paired_calls.LEAST) + compiling * found.compile_seconds
 
 
 @pytest.mark.usefixtures("generous")

@@ -55,6 +55,9 @@ def _time(node: Any, entry: GraphEntry, counted: GraphCalls, run: RunLog) -> Non
         if (uncounted := compiling - (given.spent - spent)) > 0:
             given.count(uncounted)
         counted.backward_seconds += taken - compiling
+        if not entry.is_trained:
+            entry.is_trained = True
+            entry.paired.clear()
 
     # With `retain_graph`, the node runs more than once.
     node.register_prehook(start)

@@ -80,8 +80,9 @@ class GraphEntry:
     """A captured graph, held by its compiled callable.
 
     ``paired`` has, by the numbers among its inputs (sizes that may change), seconds of calls in the
-    engine and of calls in eager, made one after the other; ``unpaired`` is why there are none. One
-    that ``is_left_to_python`` was called often, and gains nothing captured.
+    engine and of calls in eager, made one after the other, with their backward passes where one
+    that ``is_trained`` had some; ``unpaired`` is why there are none. One that ``is_left_to_python``
+    was called often, and gains nothing captured.
     """
 
     frame: FrameEntry
@@ -94,6 +95,7 @@ class GraphEntry:
     draws: bool = False
     is_small: bool = False
     is_left_to_python: bool = False
+    is_trained: bool = False
     compile_started: float = 0.0
     compile_seconds: float = 0.0
     paired: dict[tuple[int, ...], list[tuple[float, float]]] = field(default_factory=dict)
