@@ -23,6 +23,7 @@ from dynamo_ext.records.report import Fallback, Report
 
 _TORCHS_REASON = "See Code for torch's own reason."
 _NOTABLE = 0.1  # of the run without compiling, from which code outside of graphs is worth a word
+_WORTH_A_STEP = 0.2  # from which it is worth having a function captured that calls the graphs
 
 _SMALL_WORDS = frozenset({"A", "An", "The", "It", "Its", "This", "What"})
 """Words that have a capital letter only where a sentence begins."""
@@ -83,7 +84,7 @@ def uncaptured(report: Report) -> Iterator[Advice]:
             f"{name} runs as plain Python: {why}",
             step,
             f"{how_often(fallback.count)} in this run{_outside(report)}",
-            0.05 if harmless else 0.6 if report.graphs else 0.72,
+            0.05 if harmless or _is_captured(report) else 0.6 if report.graphs else 0.72,
             "Code",
         )
 
@@ -222,11 +223,20 @@ def _name(report: Report, frame: Frame | None) -> str:
 def _outside(report: Report) -> str:
     """What all breaks and uncaptured functions together cost at most, where it is notable."""
     outside, whole = report.outside_seconds, report.run_seconds
-    untimed = any(graph.backward_untimed for graph in report.graphs)
-    if untimed or not report.graphs or outside < _NOTABLE * whole:
+    if not _knows_outside(report) or outside < _NOTABLE * whole:
         return ""
     taken = f"{seconds(outside)} of the {seconds(whole)} without compiling"
     return f"; code outside of graphs took {taken}"
+
+
+def _knows_outside(report: Report) -> bool:
+    return bool(report.graphs) and not any(graph.backward_untimed for graph in report.graphs)
+
+
+def _is_captured(report: Report) -> bool:
+    """Whether nearly all that takes time is in graphs, whatever calls them."""
+    little = report.outside_seconds < _WORTH_A_STEP * report.run_seconds
+    return _knows_outside(report) and little
 
 
 def _which_took(took: float) -> str:

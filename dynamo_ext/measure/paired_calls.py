@@ -51,6 +51,10 @@ _REPLAYING = _NOT_COMPARED | {"cudagraphs", "inductor"}
 """On CUDA, another call of a CUDA graph writes its results where those of the user's call are."""
 
 
+Call = Callable[..., Any]
+Pair = tuple[float, float]
+
+
 class PairedCalls:
     """Called after each graph call of a run (``RunLog.after_graph_call``); times pairs.
 
@@ -70,7 +74,7 @@ class PairedCalls:
         run: RunLog,
         entry: GraphEntry,
         graph: GraphModule,
-        compiled: Callable[..., Any],
+        compiled: Call,
         args: Sequence[Any],
     ) -> None:
         """Time ``compiled`` and eager, as often as the run can afford."""
@@ -105,22 +109,20 @@ class PairedCalls:
                 if entry.is_trained:
                     engine, eager = (partial(_with_backward, call) for call in (engine, eager))
                 with _without_effects(entry, args) as own:
+                    if entry.is_trained and not pairs:
+                        # Inductor has no check, in which eager would have run.
+                        eager(*own)
                     if short:
                         pairs += self._in_a_row(engine, eager, own)
-                    elif len(pairs) % 2:
-                        theirs = self._alone(eager, own)
-                        pairs.append((self._alone(engine, own), theirs))
                     else:
-                        pairs.append((self._alone(engine, own), self._alone(eager, own)))
+                        pairs.append(self._in_turn(engine, eager, own, len(pairs)))
                 entry.paired[sizes] = pairs
                 expected = sum(pairs[-1])
                 run.paired_seconds += time.perf_counter() - started
         except failures():  # the user's own call went well: no estimate, then
             entry.unpaired = "a further call of a graph failed"
 
-    def _in_a_row(
-        self, compiled: Callable[..., Any], eager: Callable[..., Any], args: Sequence[Any]
-    ) -> list[tuple[float, float]]:
+    def _in_a_row(self, compiled: Call, eager: Call, args: Sequence[Any]) -> list[Pair]:
         """Several pairs of short calls, the engine's with its threads awake and no others.
 
         One, where they turn out not to be short.
@@ -135,12 +137,18 @@ class PairedCalls:
         theirs = [self._seconds(eager, args) for _ in range(_WARM + SHORT_PAIRS)]
         return list(zip(engine, theirs[_WARM:], strict=True))
 
-    def _alone(self, call: Callable[..., Any], args: Sequence[Any]) -> float:
+    def _in_turn(self, compiled: Call, eager: Call, args: Sequence[Any], known: int) -> Pair:
+        """One pair, the engine first in every second one."""
+        order = (eager, compiled) if known % 2 else (compiled, eager)
+        took = {call: self._alone(call, args) for call in order}
+        return took[compiled], took[eager]
+
+    def _alone(self, call: Call, args: Sequence[Any]) -> float:
         # In the user's calls the other one's threads do not spin.
         clock.wait_for_idle_threads()
         return self._seconds(call, args)
 
-    def _seconds(self, call: Callable[..., Any], args: Sequence[Any]) -> float:
+    def _seconds(self, call: Call, args: Sequence[Any]) -> float:
         return clock.seconds_per_call(lambda: call(*args), 1, self._wait)
 
 
@@ -159,7 +167,7 @@ def _why_not(entry: GraphEntry, graph: GraphModule, args: Sequence[Any]) -> str:
     return ""
 
 
-def _with_backward(call: Callable[..., Any], *args: Any) -> None:
+def _with_backward(call: Call, *args: Any) -> None:
     gradients(call(*args), args)
 
 
@@ -183,6 +191,6 @@ def _without_effects(entry: GraphEntry, args: Sequence[Any]) -> Iterator[Sequenc
             state.restore()
 
 
-def _enough(pairs: Sequence[tuple[float, float]]) -> bool:
+def _enough(pairs: Sequence[Pair]) -> bool:
     short = pairs and sum(pairs[-1]) < LEAD_IN_SECONDS
     return len(pairs) >= (SHORT_PAIRS if short else MOST_PAIRS)
