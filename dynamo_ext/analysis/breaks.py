@@ -38,6 +38,7 @@ _QUOTED_NAME = re.compile(r"`(?P<name>[\w.<> ]+?)\.?`")
 _SKIPPED = re.compile(r"(?:builtin|function|method) `(?P<name>[\w.<> ]+?)\.?`")
 _UNHELPFUL = ("file an issue", "report an issue", "removing the `torch.compile` call")
 COMPREHENSIONS = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"}
+_PLAIN = re.compile(r"Dynamo does not (?:yet )?(?:support|know how to) [^\n]{,80}?(?=\.(?:\s|$))")
 _OBJECT = re.compile(r"<(?:built-in )?(?:function|method) (?P<name>[\w.]+)[^>]*>")
 
 
@@ -50,9 +51,12 @@ def cause_of(graph_break: GraphBreak) -> Cause:
 def _unknown(graph_break: GraphBreak) -> Cause:
     """In torch's words, its first hint that is about the user's code."""
     hints = [hint for hint in graph_break.hints if not any(words in hint for words in _UNHELPFUL)]
+    step = _named(hints[0]) if hints else ""
+    if found := _PLAIN.match(graph_break.explanation):
+        return Cause(found[0], step)
     reason = _named(graph_break.reason.strip().rstrip("."))
     said = f" ({reason})" if reason else ""
-    return Cause(f"Dynamo cannot trace it{said}", _named(hints[0]) if hints else "", known=False)
+    return Cause(f"Dynamo cannot trace it{said}", step, known=False)
 
 
 def _named(text: str) -> str:
@@ -162,10 +166,13 @@ def _skipped(graph_break: GraphBreak) -> Cause:
         return Cause(
             "it calls what Dynamo does not trace", "Call it before or after the compiled code."
         )
-    if leaves_value(_code(graph_break), name):
-        return Cause(why, f"Call `{name}` before or after the compiled code.")
     wrap = ", or make it a torch.library.custom_op" if "C/C++" in graph_break.explanation else ""
-    return Cause(why, f"Call `{name}` before the compiled code and pass what it gives{wrap}.")
+    step = f"Call `{name}` before the compiled code and pass what it gives{wrap}."
+    if name.endswith("__"):
+        step = "Do this before the compiled code, as in a cell of its own."
+    elif leaves_value(_code(graph_break), name):
+        step = f"Call `{name}` before or after the compiled code."
+    return Cause(why, step)
 
 
 def _parameter(graph_break: GraphBreak) -> Cause:

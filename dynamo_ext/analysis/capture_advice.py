@@ -1,5 +1,6 @@
 """What keeps code from capture, or compiles it again, and what to do about it."""
 
+import math
 import re
 from collections.abc import Iterator
 
@@ -64,6 +65,8 @@ def uncaptured(report: Report) -> Iterator[Advice]:
         if in_package(cut) if cut is not None else harmless and not fallback.remedy:
             continue
         name = _name(report, _frame(report, fallback))
+        # Where nearly all that takes time is in graphs, nothing is gained by what calls them.
+        idle = _share_outside(report) < _WORTH_A_STEP
         if cut is not None:
             cause = cause_of(cut)
             at = "" if is_torchs_own(cut) else where(cut)
@@ -84,7 +87,7 @@ def uncaptured(report: Report) -> Iterator[Advice]:
             f"{name} runs as plain Python: {why}",
             step,
             f"{how_often(fallback.count)} in this run{_outside(report)}",
-            0.05 if harmless or _is_captured(report) else 0.6 if report.graphs else 0.72,
+            0.05 if harmless or idle else 0.6 if report.graphs else 0.72,
             "Code",
         )
 
@@ -222,21 +225,18 @@ def _name(report: Report, frame: Frame | None) -> str:
 
 def _outside(report: Report) -> str:
     """What all breaks and uncaptured functions together cost at most, where it is notable."""
-    outside, whole = report.outside_seconds, report.run_seconds
-    if not _knows_outside(report) or outside < _NOTABLE * whole:
+    if not _share_outside(report) >= _NOTABLE:
         return ""
-    taken = f"{seconds(outside)} of the {seconds(whole)} without compiling"
-    return f"; code outside of graphs took {taken}"
+    outside, whole = map(seconds, (report.outside_seconds, report.run_seconds))
+    return f"; code outside of graphs took {outside} of the {whole} without compiling"
 
 
-def _knows_outside(report: Report) -> bool:
-    return bool(report.graphs) and not any(graph.backward_untimed for graph in report.graphs)
-
-
-def _is_captured(report: Report) -> bool:
-    """Whether nearly all that takes time is in graphs, whatever calls them."""
-    little = report.outside_seconds < _WORTH_A_STEP * report.run_seconds
-    return _knows_outside(report) and little
+def _share_outside(report: Report) -> float:
+    """The share of the run without compiling that is code outside of graphs; NaN if unknown."""
+    untimed = any(graph.backward_untimed for graph in report.graphs)
+    if untimed or not report.graphs or not report.run_seconds:
+        return math.nan
+    return report.outside_seconds / report.run_seconds
 
 
 def _which_took(took: float) -> str:

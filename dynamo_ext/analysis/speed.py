@@ -76,7 +76,8 @@ class CellGain:
 
 def gain(graph: Graph) -> Gain | None:
     """The gain of one graph; ``None`` where it is not known, or was measured on a busy machine."""
-    if len(graph.pairs) >= FEWEST_PAIRS:
+    # Pairs with backward passes say nothing of a run without.
+    if len(graph.pairs) >= FEWEST_PAIRS and graph.is_trained == bool(graph.backward_seconds):
         ratios = sorted(eager / engine for engine, eager in graph.pairs)
         engine, eager = (statistics.median(each) for each in zip(*graph.pairs, strict=True))
         # Of many, one on either side may be an accident.
@@ -141,15 +142,13 @@ def _seconds(report: Report, gains: Sequence[tuple[Graph, Gain]]) -> tuple[float
     named = {graph.id for graph, _ in gains}
     # As they were, but for first calls, which are slow.
     engine = sum(
-        graph.calls * each.engine
-        if report.compile_seconds
-        else graph.run_seconds + graph.backward_seconds
+        graph.calls * each.engine if report.compile_seconds else graph.seconds
         for graph, each in gains
     )
     others = [graph for graph in report.graphs if graph.calls and graph.id not in named]
     as_plain = sum(graph.run_seconds for graph in others if _is_eagers(graph))
-    untimed = sum(graph.run_seconds + graph.backward_seconds for graph in others) - as_plain
-    return report.outside_seconds + as_plain + untimed + engine, as_plain, engine
+    rest = report.outside_seconds + sum(graph.seconds for graph in others)
+    return rest + engine, as_plain, engine
 
 
 def _by_pairs(gains: Sequence[tuple[Graph, Gain]], now: float, rest: float) -> CellGain:
@@ -189,7 +188,7 @@ def plain_loops(report: Report) -> tuple[LoopTurns, ...]:
 def is_plain(report: Report) -> bool:
     """Whether a run in which nothing was compiled ran as the plain cell does."""
     graphs = [graph for graph in report.graphs if not _is_eagers(graph)]
-    compiled = sum(graph.run_seconds + graph.backward_seconds for graph in graphs)
+    compiled = sum(graph.seconds for graph in graphs)
     return not report.compile_seconds and compiled <= LITTLE * report.run_seconds
 
 

@@ -26,6 +26,7 @@ SHARE = 0.02
 
 _LITTLE = f"Graphs that take under {SHARE:.0%} of the cell's time are not raced."
 _LATER = "What takes more of the cell's time is raced first: each run of the cell goes on."
+_SPENT = f"Compiling others took as long as {RUNS} runs of the graph in eager."
 _TOO_SHORT = "No backend would repay its compiling within a hundred runs of it."
 
 
@@ -135,10 +136,15 @@ class WaitingRace:
         self._waits = False
         out = [each for each in self._compilers if each not in able]
         rows = [GraphCandidateResult(n, "not raced", reason=self._reason(n)) for n in out]
-        self._racer.absent += tuple(rows)
+        spent = 0.0
         for name in able:
+            if spent > RUNS * self._seconds:
+                rows.append(GraphCandidateResult(name, "not raced", reason=_SPENT))
+                continue
             started = self._clock()
             self._racer.compile({name: self._compilers[name]}, args)
-            # The call that waits for it would count it as the cell's own work.
-            self._journal.race_seconds += self._clock() - started
+            spent += self._clock() - started
+        # The call that waits for it would count it as the cell's own work.
+        self._journal.race_seconds += spent
+        self._racer.absent += tuple(rows)
         self._racer.race(args, self._seconds * RUNS / 4)

@@ -112,9 +112,10 @@ class Graph:
     ``untimed`` is why its operations' times are not known. ``backward_seconds`` are not in
     ``run_seconds``; ``backward_untimed``: autograd runs its operations one by one.
     ``pairs`` are seconds of a further call and of one in eager, one after the other, in this run
-    or an earlier one, ``unpaired`` why it has none. ``kept`` are those of its products that are not
-    lowered with the others; ``lowered`` are the operations of products that a call runs in the
-    lower precision that was asked for, ``None`` where unknown.
+    or an earlier one, with the backward passes if it ``is_trained``; ``unpaired`` is why it has
+    none. ``kept`` are those of its products that are not lowered with the others; ``lowered`` are
+    the operations of products that a call runs in the lower precision that was asked for, ``None``
+    where unknown.
     """
 
     id: str
@@ -135,9 +136,15 @@ class Graph:
     backward_seconds: float = 0.0
     backward_untimed: bool = False
     pairs: tuple[tuple[float, float], ...] = ()
+    is_trained: bool = False
     unpaired: str = ""
     kept: tuple[KeptOperation, ...] = ()
     lowered: int | None = None
+
+    @property
+    def seconds(self) -> float:
+        """What its calls took in this run, with their backward passes."""
+        return self.run_seconds + self.backward_seconds
 
     @property
     def operation_seconds(self) -> float:

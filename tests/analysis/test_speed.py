@@ -43,6 +43,13 @@ def test_few_pairs_say_nothing(pairs):
     assert isinstance(cell_gain(report(graph(TWICE), unknown, seconds=20.0)), str)
 
 
+def test_pairs_with_backward_passes_stand_for_runs_with_backward_passes():
+    trained = dataclasses.replace(graph(TWICE, is_trained=True), run_seconds=0.4)
+    assert gain(trained) is None
+    found = cell_gain(report(dataclasses.replace(trained, backward_seconds=0.6), seconds=11.2))
+    assert (found.seconds, found.plain) == pytest.approx((1.2, 2.2))
+
+
 def test_pairs_far_apart_have_a_wide_interval_and_no_verdict():
     found = cell_gain(report(graph(((1.0, 2.0), (1.0, 0.5), (1.0, 4.1))), seconds=10.0))
     assert (found.low, found.high) == pytest.approx((0.5 / (1 + OFF), 4.1 * (1 + OFF)))

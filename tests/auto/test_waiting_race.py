@@ -125,6 +125,19 @@ def test_candidates_are_compiled_in_the_order_of_what_they_promise(racer: Racer)
     assert racer.compiled == ["inductor", "onnxrt"]
 
 
+def test_all_candidates_together_have_what_a_hundred_runs_take(racer: Racer) -> None:
+    race, _ = waiting(racer, 10.0)
+    clock: Any = race._clock
+    racer.compile = lambda compilers, _: (  # type: ignore[method-assign]
+        racer.compiled.extend(compilers),
+        setattr(clock, "now", clock.now + 10.0 * RUNS),
+    )
+    Cell().run(20.0, race)
+    assert racer.compiled == ["onnxrt"]
+    assert [row.backend for row in racer.absent] == ["inductor"]
+    assert "took as long as 100 runs" in racer.absent[0].reason
+
+
 def test_it_is_eagers_until_the_calls_of_a_run_add_up(racer: Racer) -> None:
     race, journal = waiting(racer, 0.002)
     with within(FirstRun(10.0)):

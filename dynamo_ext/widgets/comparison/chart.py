@@ -1,11 +1,11 @@
-"""Speedups, times and samples of a comparison as charts."""
+"""Speedups, samples and errors of a comparison as charts."""
 
 from __future__ import annotations
 
 import base64
 import importlib.util
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynamo_ext.errors import OptionError
@@ -13,7 +13,6 @@ from dynamo_ext.formatting import clip, count, printable, seconds
 from dynamo_ext.records.comparison import CandidateResult, Comparison
 from dynamo_ext.widgets import drawn
 from dynamo_ext.widgets.comparison import pareto
-from dynamo_ext.widgets.comparison.number_text import size
 from dynamo_ext.widgets.comparison.summary import counted, interval, ratio, verdict
 from dynamo_ext.widgets.drawn import label
 from dynamo_ext.widgets.html.markup import Markup, element, quiet
@@ -24,9 +23,7 @@ if TYPE_CHECKING:
 NOTHING = "There is nothing to draw: no candidate was timed."
 _HEADS = {
     "Speedup": "Speedup over the baseline, with its interval",
-    "Time": "Median time of a call, with quartiles",
     "Samples": "Time of a call: all rounds, the line is the median",
-    "Memory": "Memory that a call takes at most, above what was there before it",
     "Error": "Relative error of the results; the line joins those that none beats in both",
 }
 KINDS = tuple(_HEADS)
@@ -60,12 +57,11 @@ class Chart:
         self, record: Comparison, rows: Sequence[CandidateResult], kind: str, *, log: bool = False
     ) -> None:
         self.record, self.kind, self.log = record, kind, log
-        has: dict[str, Callable[[CandidateResult], object]] = {
-            "Speedup": lambda each: counted(record, each),
-            "Memory": lambda each: each.peak_bytes is not None,
-        }
-        found = list(filter(has.get(kind, lambda each: each.timing), rows))
-        self.rows = pareto.compared(record, rows) if kind == "Error" else found
+        if kind == "Error":
+            self.rows = pareto.compared(record, rows)
+        else:
+            counts = kind == "Speedup"
+            self.rows = [r for r in rows if (counted(record, r) if counts else r.timing)]
 
     @property
     def alt(self) -> str:
@@ -124,8 +120,6 @@ class Chart:
         if self.kind == "Speedup" and candidate.speedup:
             of = f"{ratio(candidate.speedup.ratio)}, interval {interval(candidate.speedup)}"
             return f"{name} {of}, {verdict(self.record, candidate)[2:]}"
-        if self.kind == "Memory" and candidate.peak_bytes is not None:
-            return f"{name} {size(candidate.peak_bytes)}"
         if candidate.timing is None:
             return name
         low, high = candidate.timing.quartiles
@@ -149,11 +143,13 @@ class Chart:
         _dress(axes, [clip(printable(each.name), _NAME) for each in self.rows], text, quiet)
         if self.log:
             axes.set_xscale("log")
-        _DRAWN[self.kind](axes, self, text, quiet)
-        if self.kind in {"Time", "Samples"}:
-            from matplotlib.ticker import EngFormatter
+        if self.kind == "Speedup":
+            _speedups(axes, self, text, quiet)
+            return
+        _samples(axes, self, text)
+        from matplotlib.ticker import EngFormatter
 
-            axes.xaxis.set_major_formatter(EngFormatter(unit="s"))
+        axes.xaxis.set_major_formatter(EngFormatter(unit="s"))
 
 
 def _look(chart: Chart, candidate: CandidateResult) -> tuple[str, str]:
@@ -178,21 +174,7 @@ def _speedups(axes: Axes, chart: Chart, text: str, quiet: str) -> None:
     axes.xaxis.set_major_formatter("{x:g}×")
 
 
-def _times(axes: Axes, chart: Chart, text: str, _quiet: str) -> None:
-    shown = [(each, each.timing) for each in chart.rows if each.timing]
-    for row, (each, timing) in enumerate(shown):
-        colour, marker = _look(chart, each)
-        axes.plot(timing.quartiles, [row, row], color=colour, linewidth=2.5)
-        axes.plot([timing.median], [row], marker=marker, color=colour, markersize=7)
-        words = f"{seconds(timing.median)} {verdict(chart.record, each)[2:]}"
-        label(axes, (timing.quartiles[1], row), words, text)
-    values = [end for _, timing in shown for end in timing.quartiles]
-    _limits(axes, min(values), max(values), log=chart.log)
-    if not chart.log:
-        axes.set_xlim(left=0)
-
-
-def _samples(axes: Axes, chart: Chart, text: str, _quiet: str) -> None:
+def _samples(axes: Axes, chart: Chart, text: str) -> None:
     import numpy as np
 
     samples = [np.asarray(each.timing.samples) for each in chart.rows if each.timing]
@@ -214,25 +196,6 @@ def _samples(axes: Axes, chart: Chart, text: str, _quiet: str) -> None:
     axes.set_xlim(low * 0.95 if chart.log else 0, high)
     if chart.log:
         _log_ticks(axes, high / low)
-
-
-def _peaks(axes: Axes, chart: Chart, text: str, _quiet: str) -> None:
-    from matplotlib.ticker import MaxNLocator
-
-    for row, each in enumerate(chart.rows):
-        peak = each.peak_bytes or 0
-        axes.barh([row], [peak], height=0.5, color=_look(chart, each)[0])
-        label(axes, (peak, row), size(peak), text)
-    axes.xaxis.set_major_locator(MaxNLocator(5))
-    axes.xaxis.set_major_formatter(lambda value, _: size(value))
-
-
-_DRAWN: dict[str, Callable[[Axes, Chart, str, str], None]] = {
-    "Speedup": _speedups,
-    "Time": _times,
-    "Samples": _samples,
-    "Memory": _peaks,
-}
 
 
 def _limits(axes: Axes, low: float, high: float, *, log: bool) -> None:

@@ -71,8 +71,7 @@ class ComparisonView(live.View):
         )
         self.order.add_class("dx-order")
         self.columns = control("Dropdown", "Columns", "230px", options=list(columns.GROUPS))
-        kinds = ["Speedup", "Time", "Memory", "Error"]
-        self.chart = control("Dropdown", "Chart", "150px", options=kinds)
+        self.chart = control("Dropdown", "Chart", "150px", options=["Speedup", "Error"])
         graphs = [("none", ""), *((g.graph, g.graph) for g in record.graphs)]
         self.graph = control("Dropdown", "Graph in detail", "240px", options=graphs)
         self.graph.layout.display = None if record.graphs else "none"

@@ -1,6 +1,5 @@
 """A whole report, or a part, as static html, text and Markdown: what stays without a kernel."""
 
-import math
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -40,9 +39,6 @@ _ROOM = 149_000 - len(STYLE.encode())
 
 _CUT = 'Long lists are cut here: dynamo_ext.last_report().save("report.html") writes all of it.'
 
-_ROWS = 12
-"""Rows of each list that are rendered first, to see how much room a part takes."""
-
 _SCREEN = 60
 """Lines of a section in Markdown, and of a report where a cell ends."""
 
@@ -70,27 +66,13 @@ def html(report: Report) -> Markup:
 
 
 def _fitting(report: Report, parts: Sequence[Part], room: int) -> list[Markup]:
-    """Render parts within ``room`` bytes: few rows of each first, then as many more as fit."""
-    most = [_ROWS for _ in parts]
-    made = [part.html(report, _ROWS) for part in parts]
-    sizes = [len(each.encode()) for each in made]
-
-    def cut_to(index: int, rows: int, largest: float) -> None:
-        body = parts[index].html(report, rows)
-        size = len(body.encode())
-        if size <= largest:
-            most[index], made[index], sizes[index] = rows, body, size
-
-    while sum(sizes) > room and max(most) > 1:
+    """Render parts within ``room`` bytes: fewer rows of the longest until they fit."""
+    most = [markup.MOST for _ in parts]
+    made = [part.html(report, markup.MOST) for part in parts]
+    while sum(sizes := [len(each.encode()) for each in made]) > room and max(most) > 1:
         longest = max(range(len(made)), key=lambda index: (most[index] > 1, sizes[index]))
-        cut_to(longest, most[longest] // 2, math.inf)
-    # What a part leaves of its share is for the larger ones.
-    by_size = sorted(range(len(made)), key=sizes.__getitem__)
-    for before, index in enumerate(by_size):
-        share = sizes[index] + (room - sum(sizes)) / (len(made) - before)
-        rows = min(int(most[index] * share / max(sizes[index], 1)), markup.MOST)
-        if rows > most[index] and markup.CUT in made[index]:
-            cut_to(index, rows, share)
+        most[longest] //= 2
+        made[longest] = parts[longest].html(report, most[longest])
     if any(markup.CUT in each for each in made):
         made[-1] += quiet(_CUT)
     return made

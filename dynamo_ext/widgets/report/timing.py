@@ -79,7 +79,7 @@ def captured(report: Report) -> str:
     rest = report.run_seconds
     if not any(graph.calls for graph in report.graphs) or rest <= 0:
         return ""
-    taken = sum(graph.run_seconds + graph.backward_seconds for graph in report.graphs)
+    taken = sum(graph.seconds for graph in report.graphs)
     share = min(taken / rest, 1.0)
     *others, last = (name.lower() for name, _ in _apart(report))
     what = f"neither {', '.join(others)} nor {last}" if others else f"not {last}"

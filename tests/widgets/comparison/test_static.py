@@ -235,7 +235,7 @@ def test_a_chart_is_named_and_takes_the_themes_colours(compared, kind, log):
 
 def test_charts_share_no_id(compared):
     found = [
-        set(re.findall(r'\bid="([^"]+)"', Chart(record, record.candidates, "Time").svg()))
+        set(re.findall(r'\bid="([^"]+)"', Chart(record, record.candidates, "Samples").svg()))
         for record in (compared["full"], compared["none"])
     ]
     assert found[0]
@@ -266,7 +266,7 @@ def test_a_plot_is_in_the_style_of_the_user(compared, kind):
 
 
 def test_a_plot_that_cannot_be_made_is_a_sentence(compared):
-    with pytest.raises(OptionError, match=r"no chart 'Speed'\. Use Speedup, Time"):
+    with pytest.raises(OptionError, match=r"no chart 'Speed'\. Use Speedup, Samples"):
         ComparisonResult(compared["full"]).plot("Speed")
     with pytest.raises(OptionError, match="nothing to draw"):
         ComparisonResult(dataclasses.replace(compared["none"], candidates=())).plot()

@@ -92,9 +92,14 @@ def test_torchs_own_words_are_folded_under_ours_or_left_out(reports):
 
 def test_what_has_no_words_of_ours_keeps_torchs_in_sight(reports):
     odd = dataclasses.replace(reports["mixed"].breaks[0], registry_id="gb9999", reason="Odd.")
-    said = " ".join(breaks.text(dataclasses.replace(reports["mixed"], breaks=(odd,))).split())
-    assert "Dynamo cannot trace it (Odd). Dynamo does not know how to trace" in said
-    assert "→ Move the print out of the compiled code." in said
+    plain = "Dynamo does not yet support subscripting 'it'"
+    for explanation, expected in (
+        ("It is odd.", "Dynamo cannot trace it (Odd). It is odd. "),
+        (f"{plain}. Add a rule.", f"called at line 5: {plain}. "),
+    ):
+        one = dataclasses.replace(odd, explanation=explanation)
+        said = " ".join(breaks.text(dataclasses.replace(reports["mixed"], breaks=(one,))).split())
+        assert f"{expected}→ Move the print out of the compiled code." in said
 
 
 def test_a_break_inside_what_the_cell_calls_is_at_its_own_line(reports, page):
