@@ -39,6 +39,9 @@ _ROOM = 149_000 - len(STYLE.encode())
 
 _CUT = 'Long lists are cut here: dynamo_ext.last_report().save("report.html") writes all of it.'
 
+_ROWS = 40
+"""Rows of each list, at most."""
+
 _SCREEN = 60
 """Lines of a section in Markdown, and of a report where a cell ends."""
 
@@ -67,8 +70,8 @@ def html(report: Report) -> Markup:
 
 def _fitting(report: Report, parts: Sequence[Part], room: int) -> list[Markup]:
     """Render parts within ``room`` bytes: fewer rows of the longest until they fit."""
-    most = [markup.MOST for _ in parts]
-    made = [part.html(report, markup.MOST) for part in parts]
+    most = [_ROWS for _ in parts]
+    made = [part.html(report, _ROWS) for part in parts]
     while sum(sizes := [len(each.encode()) for each in made]) > room and max(most) > 1:
         longest = max(range(len(made)), key=lambda index: (most[index] > 1, sizes[index]))
         most[longest] //= 2
