@@ -1,6 +1,7 @@
 """The race for one graph: every candidate compiled, checked, timed; the best one named."""
 
 import datetime as dt
+import functools
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -72,14 +73,7 @@ def _call(variant: Callable[..., Any], args: Sequence[Any]) -> Callable[[], dict
     if not torch.is_grad_enabled():
         return lambda: {"outputs": variant(*args)}
     args = list(map(multi_backend.without_history, args))
-    if not any(isinstance(each, torch.Tensor) and each.requires_grad for each in args):
-        return lambda: {"outputs": variant(*args)}
-
-    def both() -> dict[str, Any]:
-        outputs = variant(*args)
-        return {"outputs": outputs, "gradients": multi_backend.gradients(outputs, args)}
-
-    return both
+    return functools.partial(multi_backend.with_gradients, variant, *args)
 
 
 def _judge(

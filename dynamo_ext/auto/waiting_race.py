@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from torch.fx import GraphModule
@@ -26,7 +26,6 @@ SHARE = 0.02
 
 _LITTLE = f"Graphs that take under {SHARE:.0%} of the cell's time are not raced."
 _LATER = "What takes more of the cell's time is raced first: each run of the cell goes on."
-_SPENT = f"Compiling others took as long as {RUNS} runs of the graph in eager."
 _TOO_SHORT = "No backend would repay its compiling within a hundred runs of it."
 
 
@@ -79,8 +78,7 @@ class WaitingRace:
         if self._seconds < self._look:
             return result
         self._look = 1.1 * self._seconds
-        able = sorted((n for n in self._compilers if not self._reason(n)), key=self._expected)
-        if not able or dispatch.saving_is_watched():
+        if all(map(self._reason, self._compilers)) or dispatch.saving_is_watched():
             return result
         given.waiting[self] = self._seconds
         if why := self._waits_for(given):
@@ -95,8 +93,7 @@ class WaitingRace:
             for run in filter(None, (given, given.before)):
                 run.waiting.pop(self, None)
             with given.working():
-                promises = self._promises()
-                self._race(sorted(able, key=lambda name: -promises.get(name, 1.0)), args)
+                self._race(args)
         return result
 
     def _say(self, note: str) -> None:
@@ -122,9 +119,11 @@ class WaitingRace:
         whole = fact(registry.get(precision.split(name)[0]), "whole_graph")
         return compile_costs.expected(name, self._operations, whole=whole)
 
-    def _reason(self, name: str) -> str:
-        """Why a candidate cannot pay; nothing where it can."""
+    def _reason(self, name: str, spent: float = 0.0) -> str:
+        """Why a candidate cannot pay after so many seconds of others; nothing where it can."""
         seconds, eager = self._expected(name), RUNS * self._seconds
+        if spent > eager:
+            return f"Compiling others took as long as {RUNS} runs of the graph in eager."
         if seconds <= eager:
             return ""
         return (
@@ -132,19 +131,16 @@ class WaitingRace:
             f"{eager:.1f} s."
         )
 
-    def _race(self, able: Sequence[str], args: tuple[Any, ...]) -> None:
-        self._waits = False
-        out = [each for each in self._compilers if each not in able]
-        rows = [GraphCandidateResult(n, "not raced", reason=self._reason(n)) for n in out]
-        spent = 0.0
-        for name in able:
-            if spent > RUNS * self._seconds:
-                rows.append(GraphCandidateResult(name, "not raced", reason=_SPENT))
+    def _race(self, args: tuple[Any, ...]) -> None:
+        self._waits, spent, promises = False, 0.0, self._promises()
+        cheap_first = sorted(self._compilers, key=self._expected)
+        for name in sorted(cheap_first, key=lambda name: -promises.get(name, 1.0)):
+            if reason := self._reason(name, spent):
+                self._racer.absent += (GraphCandidateResult(name, "not raced", reason=reason),)
                 continue
             started = self._clock()
             self._racer.compile({name: self._compilers[name]}, args)
-            spent += self._clock() - started
-        # The call that waits for it would count it as the cell's own work.
-        self._journal.race_seconds += spent
-        self._racer.absent += tuple(rows)
+            spent += (took := self._clock() - started)
+            # The call that waits for it would count it as the cell's own work.
+            self._journal.race_seconds += took
         self._racer.race(args, self._seconds * RUNS / 4)

@@ -126,7 +126,7 @@ class Compiler:
         operations = sum(node.op.startswith("call_") for node in graph.graph.nodes)
         given, whole = first_run.current(), self.backend.whole_graph
         expected = 0.0 if attempt is None else given.usual(self.name)
-        if compile_costs.is_known(self.name):
+        if self.name in compile_costs.seen:
             expected = compile_costs.expected(self.name, operations, whole=whole)
         if journal.late("graph", expected=expected):
             journal.unfinished = self.given is None

@@ -235,13 +235,18 @@ def without_history(value: Any) -> Any:
     return value
 
 
-def gradients(outputs: Any, inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """Those of the inputs that have some, where each element of the outputs has 1.
+def with_gradients(variant: Callable[..., Any], *args: Any) -> dict[str, Any]:
+    """What a graph gives, and the gradients of its inputs where each element of that has 1.
 
     Not by ``backward()``, which would leave them with the user's own weights.
     """
-    given = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
-    results = [each for each in given if isinstance(each, torch.Tensor) and each.requires_grad]
-    leaves = [each for each in inputs if isinstance(each, torch.Tensor) and each.requires_grad]
+    outputs = variant(*args)
+    results, leaves = (
+        [each for each in values if isinstance(each, torch.Tensor) and each.requires_grad]
+        for values in (outputs, args)
+    )
+    if not (results and leaves):
+        return {"outputs": outputs}
     ones = list(map(torch.ones_like, results))
-    return torch.autograd.grad(results, leaves, ones, allow_unused=True) if results else ()
+    found = torch.autograd.grad(results, leaves, ones, allow_unused=True)
+    return {"outputs": outputs, "gradients": found}

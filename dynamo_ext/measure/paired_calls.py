@@ -19,9 +19,10 @@ from dynamo_ext.backends.fx_graph import held_tensors
 from dynamo_ext.backends.undo import Undo
 from dynamo_ext.capture.listen.run_log import GraphEntry, RunLog
 from dynamo_ext.interruptions import failures
-from dynamo_ext.measure.multi_backend import gradients, without_history
+from dynamo_ext.measure.multi_backend import with_gradients, without_history
 from dynamo_ext.numerics.rng_state import TorchState
 from dynamo_ext.timing import clock, first_run
+from dynamo_ext.torch_private import dispatch
 from dynamo_ext.torch_private.entered_modes import forward_of
 
 MOST_PAIRS = 6
@@ -58,10 +59,10 @@ Pair = tuple[float, float]
 class PairedCalls:
     """Called after each graph call of a run (``RunLog.after_graph_call``); times pairs.
 
-    A graph whose backward pass was compiled is called with it from then on. A graph that changes
-    its inputs gets copies of them, but where an engine or the graph holds tensors: then it has
-    none. Random numbers that are drawn are put back. Operators of other
-    libraries and backends that are not ours are called as often as without: they may print.
+    A graph whose backward pass was compiled is called with it from then on. One that changes its
+    inputs gets copies, but where an engine or the graph holds tensors: then it has no pairs. Random
+    numbers that are drawn are put back. Operators of other libraries and backends that are not ours
+    are called as often as without: they may print.
     """
 
     def __init__(self) -> None:
@@ -78,7 +79,7 @@ class PairedCalls:
         args: Sequence[Any],
     ) -> None:
         """Time ``compiled`` and eager, as often as the run can afford."""
-        if calibration.is_active():
+        if calibration.is_active() or dispatch.saving_is_watched():
             return
         if (places := self._places.get(entry)) is None:
             entry.unpaired = _why_not(entry, graph, args)
@@ -98,8 +99,7 @@ class PairedCalls:
             while not _enough(pairs):
                 short = expected < LEAD_IN_SECONDS
                 cost = LEAD_IN_SECONDS + (SHORT_PAIRS + _WARM) * expected if short else expected
-                few = len(pairs) < FEWEST_PAIRS
-                compiling, calling = FIRST if few else LATER
+                compiling, calling = FIRST if (few := len(pairs) < FEWEST_PAIRS) else LATER
                 # The calls of this graph alone: adding all up would cost more the more there are.
                 allowed = max(calling * both, few * LEAST)
                 allowed += min(compiling * run.compile_seconds, left)
@@ -107,7 +107,7 @@ class PairedCalls:
                     break
                 started, engine, eager = time.perf_counter(), compiled, forward_of(graph)
                 if entry.is_trained:
-                    engine, eager = (partial(_with_backward, call) for call in (engine, eager))
+                    engine, eager = (partial(with_gradients, call) for call in (engine, eager))
                 with _without_effects(entry, args) as own:
                     if entry.is_trained and not pairs:
                         # Inductor has no check, in which eager would have run.
@@ -165,10 +165,6 @@ def _why_not(entry: GraphEntry, graph: GraphModule, args: Sequence[Any]) -> str:
     if not all(map(effects.is_torchs_own, graph.graph.nodes)):
         return "a graph calls operators that are not torch's, so it is not called again"
     return ""
-
-
-def _with_backward(call: Call, *args: Any) -> None:
-    gradients(call(*args), args)
 
 
 @contextlib.contextmanager

@@ -10,20 +10,16 @@ graph whole, and makes code for it, and by an engine with kernels of its own."""
 _LEARNT = 50
 """Operations that were compiled here, after which what they took counts as much as these."""
 
-_seen: dict[str, tuple[int, float]] = {}
-
-
-def is_known(name: str) -> bool:
-    """Whether a backend has compiled a graph here."""
-    return name in _seen
+seen: dict[str, tuple[int, float]] = {}
+"""By backend that has compiled a graph here: operations of those after the first, and seconds."""
 
 
 def expected(name: str, operations: int, *, whole: bool) -> float:
     """Seconds that a backend takes to compile a graph; ``whole`` says whether it takes it whole."""
     graph, each = _WHOLE if whole else _IN_PARTITIONS
-    seen, took = _seen.get(name, (0, 0.0))
-    each = (_LEARNT * each + took) / (_LEARNT + seen)
-    return (0.0 if name in _seen else _LOADING) + graph + operations * each
+    known, took = seen.get(name, (0, 0.0))
+    each = (_LEARNT * each + took) / (_LEARNT + known)
+    return (0.0 if name in seen else _LOADING) + graph + operations * each
 
 
 def note(name: str, operations: int, seconds: float, *, whole: bool) -> float:
@@ -33,9 +29,9 @@ def note(name: str, operations: int, seconds: float, *, whole: bool) -> float:
     """
     graph, each = _WHOLE if whole else _IN_PARTITIONS
     beyond = max(seconds - graph, 0.0)
-    if name not in _seen:
-        _seen[name] = 0, 0.0
+    if name not in seen:
+        seen[name] = 0, 0.0
         return max(beyond - operations * each, 0.0)
-    seen, took = _seen[name]
-    _seen[name] = seen + operations, took + beyond
+    known, took = seen[name]
+    seen[name] = known + operations, took + beyond
     return 0.0

@@ -12,7 +12,7 @@ from dynamo_ext.records.capture import GraphBreak
 from dynamo_ext.records.graph import Graph
 from dynamo_ext.records.report import Fallback, Report
 from dynamo_ext.widgets.blocks import Block, Items, Quiet, Shown, Table
-from dynamo_ext.widgets.report import autotuning, static, summary
+from dynamo_ext.widgets.report import static, summary
 
 _COUNTS = ("Graphs", "Breaks", "Recompiles", "Fallbacks", "Compile", "Run")
 _HEADERS = ("Cell", "Backend", "Outcome", *_COUNTS)
@@ -22,14 +22,14 @@ _MAX_CHARS = 200
 
 
 def history(reports: Sequence[Report]) -> Shown:
-    """Runs as a table, the newest last, and how often each backend won."""
+    """Runs as a table, the newest last."""
     rows = []
     for each in reports:
         backend, counts = f"{each.mode} {each.backend}".strip(), dict(summary.counts(each))
         lead = [clip(each.title, 40), clip(backend, 40), summary.status(each)[1]]
         rows.append([*lead, *(counts[name] for name in _COUNTS)])
-    won = autotuning.over(reports) if reports else "No %%dynamo cell has run yet."
-    return Shown([Table("Runs", _HEADERS, rows, _NUMBERS), won])
+    none = "" if reports else "No %%dynamo cell has run yet."
+    return Shown([Table("Runs", _HEADERS, rows, _NUMBERS), none])
 
 
 def side_by_side(before: Report, after: Report) -> Shown:

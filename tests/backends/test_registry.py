@@ -14,16 +14,10 @@ import pytest
 import torch
 
 import dynamo_ext
+from dynamo_ext import errors
 from dynamo_ext.backends import entrypoints, registry, user_backends
 from dynamo_ext.backends.base import Backend, Support
 from dynamo_ext.backends.options import resolve
-from dynamo_ext.errors import (
-    BackendUnavailableError,
-    FallbackWarning,
-    InvalidBackendError,
-    OptionError,
-    UnknownBackendError,
-)
 from dynamo_ext.records.common import Availability, OptionSpec
 
 X = torch.randn(3)
@@ -98,20 +92,20 @@ def test_a_callable_is_wrapped_once_and_let_go(harness: Any) -> None:
 
 
 def test_unknown_names_suggest_near_ones() -> None:
-    with pytest.raises(UnknownBackendError, match="onnxrt"):
+    with pytest.raises(errors.UnknownBackendError, match="onnxrt"):
         registry.compiler("onxrt")
-    with pytest.raises(UnknownBackendError, match="There are: eager"):
+    with pytest.raises(errors.UnknownBackendError, match="There are: eager"):
         registry.get("zzzzzzzz")
 
 
 def test_bad_options_name_good_ones() -> None:
-    with pytest.raises(OptionError, match="freeze"):
+    with pytest.raises(errors.OptionError, match="freeze"):
         registry.compiler("onnxrt", {"freze": "1"})
-    with pytest.raises(OptionError, match="true or false"):
+    with pytest.raises(errors.OptionError, match="true or false"):
         registry.compiler("onnxrt", {"freeze": "maybe"})
-    with pytest.raises(OptionError, match="reduce-overhead"):
+    with pytest.raises(errors.OptionError, match="reduce-overhead"):
         registry.compiler("inductor", {"mode": "most"})
-    with pytest.raises(OptionError, match="no options"):
+    with pytest.raises(errors.OptionError, match="no options"):
         resolve("mine", (), {"a": "b"})
 
 
@@ -135,7 +129,7 @@ def test_text_takes_the_type_of_the_default(default: Any, given: Any, expected: 
 
 @pytest.mark.parametrize(("default", "given"), [(1, "1.5"), (1, True), (1.0, "x"), ("a", 1)])
 def test_values_that_do_not_fit(default: Any, given: Any) -> None:
-    with pytest.raises(OptionError, match="cannot be"):
+    with pytest.raises(errors.OptionError, match="cannot be"):
         resolve("b", [OptionSpec("o", default, "")], {"o": given})
 
 
@@ -158,7 +152,7 @@ def test_values_that_do_not_fit(default: Any, given: Any) -> None:
     ],
 )
 def test_absurd_options_are_refused(backend: Any, given: Any, words: str) -> None:
-    with pytest.raises(OptionError, match=words) as raised:
+    with pytest.raises(errors.OptionError, match=words) as raised:
         registry.compiler(backend, given)
     assert "\n" not in str(raised.value)
 
@@ -169,9 +163,9 @@ def test_an_option_of_ones_own_has_the_bounds_it_states() -> None:
     high = OptionSpec("high", 1, "", most=3)
     assert resolve("b", [shift], {"shift": -5}) == {"shift": -5}
     assert resolve("b", [level], {"level": -1}) == {"level": -1.0}
-    with pytest.raises(OptionError, match=r"a number from -1 to 2\.5"):
+    with pytest.raises(errors.OptionError, match=r"a number from -1 to 2\.5"):
         resolve("b", [level], {"level": 3})
-    with pytest.raises(OptionError, match="3 or less"):
+    with pytest.raises(errors.OptionError, match="3 or less"):
         resolve("b", [high], {"high": 4})
 
 
@@ -179,7 +173,7 @@ def test_an_unavailable_backend(harness: Any, monkeypatch: pytest.MonkeyPatch) -
     answer = Availability(available=False, reason="no chip.", remedy="Buy one.")
     monkeypatch.setattr(registry.get("onnxrt"), "probe", lambda: answer, raising=False)
     with pytest.raises(
-        BackendUnavailableError, match=r"no chip\. Use inductor, .* Else: Buy one\."
+        errors.BackendUnavailableError, match=r"no chip\. Use inductor, .* Else: Buy one\."
     ):
         registry.compiler("onnxrt", strict=True)
     compiler = registry.compiler("onnxrt")
@@ -253,14 +247,14 @@ def test_a_registered_backend_has_a_name(own: Own) -> None:
     (info,) = registry.describe("own")
     assert (info.origin, info.availability.available) == ("yours", True)
     assert registry.compiler("own") is registry.compiler(own)
-    with pytest.raises(UnknownBackendError, match="own"):
+    with pytest.raises(errors.UnknownBackendError, match="own"):
         registry.get("owm")
 
 
 def test_a_registered_backend_serves_plain_torch_compile(own: Own) -> None:
     dynamo_ext.register_backend(own)
     compiled = torch.compile(waves, backend="dx_own")
-    with pytest.warns(FallbackWarning, match="It only knows sin"):
+    with pytest.warns(errors.FallbackWarning, match="It only knows sin"):
         torch.testing.assert_close(compiled(X), waves(X))
     assert own.lowered == 1
 
@@ -271,15 +265,15 @@ def test_registering_again_replaces(own: Own) -> None:
     second = dynamo_ext.register_backend(Own())
     assert registry.get("own") is second
     assert registry.compiler("own") is not before
-    with pytest.warns(FallbackWarning):
+    with pytest.warns(errors.FallbackWarning):
         torch.compile(waves, backend="dx_own")(X)
     assert (own.lowered, second.lowered) == (0, 1)
 
 
 def test_what_is_no_backend_is_refused(own: Own) -> None:
-    with pytest.raises(InvalidBackendError, match="no supports"):
+    with pytest.raises(errors.InvalidBackendError, match="no supports"):
         dynamo_ext.register_backend(fn)  # type: ignore[arg-type]
-    with pytest.raises(InvalidBackendError, match=r"an instance: Own\(\)"):
+    with pytest.raises(errors.InvalidBackendError, match=r"an instance: Own\(\)"):
         registry.compiler(Own)
 
     class Half:
@@ -288,7 +282,7 @@ def test_what_is_no_backend_is_refused(own: Own) -> None:
         def supports(self, node: Any) -> Any: ...
         def lower(self, *args: Any) -> Any: ...
 
-    with pytest.raises(InvalidBackendError, match="no summary and no extra"):
+    with pytest.raises(errors.InvalidBackendError, match="no summary and no extra"):
         registry.compiler(Half())
     with pytest.raises(TypeError, match="abstract"):
         type("Less", (dynamo_ext.Backend,), {"name": "less"})()
@@ -297,19 +291,19 @@ def test_what_is_no_backend_is_refused(own: Own) -> None:
 @pytest.mark.parametrize("name", ["eager", "onnxrt", "dx_mine", "", "two words", None])
 def test_names_that_a_backend_cannot_have(own: Own, name: Any) -> None:
     own.name = name
-    with pytest.raises(InvalidBackendError, match=r"name|called"):
+    with pytest.raises(errors.InvalidBackendError, match=r"name|called"):
         registry.compiler(own)
 
 
 def test_torchs_names_cannot_be_registered(own: Own) -> None:
     own.name = "aot_eager_decomp_partition"
-    with pytest.raises(InvalidBackendError, match="taken"):
+    with pytest.raises(errors.InvalidBackendError, match="taken"):
         dynamo_ext.register_backend(own)
 
 
 def test_an_unavailable_backend_of_the_users(harness: Any, own: Own) -> None:
     own.probe = lambda: Availability(available=False, reason="no chip.")  # type: ignore[method-assign]
-    with pytest.raises(BackendUnavailableError, match="no chip"):
+    with pytest.raises(errors.BackendUnavailableError, match="no chip"):
         registry.compiler(own, strict=True)
     torch.testing.assert_close(harness.compile(waves, registry.compiler(own))(X), waves(X))
     assert harness.stages == ["unavailable"]

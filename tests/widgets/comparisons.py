@@ -4,38 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 
-from dynamo_ext.records.comparison import (
-    Accuracy,
-    CandidateResult,
-    Comparison,
-    GraphComparison,
-    GraphTime,
-    Mix,
-    Speedup,
-    Timing,
-)
+from dynamo_ext.records import comparison as records
 from dynamo_ext.records.machine import MachineLimits, Work
 
 ROUNDS = 40
 LONG = "RuntimeError: the converter met an operator that it does not know, aten::foo, " * 6
 OFF = "y: 12 of 4,096 elements differ."
-CLOSE = Accuracy(
+CLOSE = records.Accuracy(
     "eager", 1 - 3e-12, 2.1e-7, 4e-7, within=True, outputs=1, dtype="float32", sqnr=128.0
 )
-FAR = Accuracy("eager", 0.9871, 0.31, 0.12, within=False, outputs=1, detail=OFF)
+FAR = records.Accuracy("eager", 0.9871, 0.31, 0.12, within=False, outputs=1, detail=OFF)
 
 
-def timing(median: float) -> Timing:
+def timing(median: float) -> records.Timing:
     spread = [1 + (index - ROUNDS // 2) / 1000 for index in range(ROUNDS)]
-    return Timing(tuple(median * each for each in spread))
+    return records.Timing(tuple(median * each for each in spread))
 
 
-def speedup(ratio: float, spread: float = 0.03) -> Speedup:
-    return Speedup(ratio, ratio * (1 - spread), ratio * (1 + spread), ROUNDS)
+def speedup(ratio: float, spread: float = 0.03) -> records.Speedup:
+    return records.Speedup(ratio, ratio * (1 - spread), ratio * (1 + spread), ROUNDS)
 
 
-def row(name: str, median: float, ratio: float, **changes: object) -> CandidateResult:
-    made = CandidateResult(
+def row(name: str, median: float, ratio: float, **changes: object) -> records.CandidateResult:
+    made = records.CandidateResult(
         name,
         name,
         "measured",
@@ -53,7 +44,9 @@ def row(name: str, median: float, ratio: float, **changes: object) -> CandidateR
     return dataclasses.replace(made, **changes)
 
 
-EAGER = CandidateResult("eager", "", "measured", timing=timing(4.2e-3), first_call_seconds=0.02)
+EAGER = records.CandidateResult(
+    "eager", "", "measured", timing=timing(4.2e-3), first_call_seconds=0.02
+)
 FASTER = (
     row("inductor", 2.3e-3, 1.82, options=(("mode", "max-autotune"),)),
     row("openvino", 2.25e-3, 1.87, in_engine=41),
@@ -64,49 +57,49 @@ NOT_COUNTED = (
     row("lazy", 4.3e-3, 0.98, outcome="eager", reason="aten.foo: it fell back", in_engine=0),
 )
 GONE = (
-    CandidateResult(
+    records.CandidateResult(
         "tensorrt",
         "tensorrt",
         "unavailable",
         "torch_tensorrt is not installed.",
         "pip install torch-tensorrt",
     ),
-    CandidateResult("xla", "xla", "failed", LONG, "Use a smaller batch."),
-    CandidateResult("nvfuser", "nvfuser", "unmeasured", "Stopped before its turn."),
+    records.CandidateResult("xla", "xla", "failed", LONG, "Use a smaller batch."),
+    records.CandidateResult("nvfuser", "nvfuser", "unmeasured", "Stopped before its turn."),
 )
 SOURCE = "def forward(self, x): ..."
 GRAPHS = (
-    GraphComparison(
+    records.GraphComparison(
         "g0",
         10,
         2,
         (
-            GraphTime("eager", "measured", timing(100e-6)),
-            GraphTime("openvino", "measured", timing(50e-6), speedup(2.0)),
-            GraphTime("tvm", "wrong", reason=OFF),
+            records.GraphTime("eager", "measured", timing(100e-6)),
+            records.GraphTime("openvino", "measured", timing(50e-6), speedup(2.0)),
+            records.GraphTime("tvm", "wrong", reason=OFF),
         ),
         "openvino",
         SOURCE,
     ),
-    GraphComparison(
+    records.GraphComparison(
         "g1",
         2,
         1,
         (
-            GraphTime("eager", "measured", timing(2e-6)),
-            GraphTime("openvino", "eager", timing(5e-6), speedup(0.4)),
-            GraphTime("tvm", "failed", reason="no"),
+            records.GraphTime("eager", "measured", timing(2e-6)),
+            records.GraphTime("openvino", "eager", timing(5e-6), speedup(0.4)),
+            records.GraphTime("tvm", "failed", reason="no"),
         ),
         "eager",
         SOURCE,
     ),
 )
-FULL = Comparison(
+FULL = records.Comparison(
     "Cell In[7]",
     "eager",
     (EAGER, *FASTER, *SAME_AND_SLOWER, *NOT_COUNTED, *GONE),
     graphs=GRAPHS,
-    mix=Mix((("g0", "openvino"), ("g1", "eager")), 1.9, speedup(1.5)),
+    mix=records.Mix((("g0", "openvino"), ("g1", "eager")), 1.9, speedup(1.5)),
     rounds=ROUNDS,
     seconds=41.2,
     budget=30,
@@ -117,25 +110,28 @@ FULL = Comparison(
 )
 MACHINE = MachineLimits("Some CPU", 2, "2", (("float32", 1e11), ("bf16", 3e11)), ((1 << 30, 1e10),))
 WORK = Work(200_000_000, 1_000_000)
-EMPTY = Comparison("f", "eager", (CandidateResult("eager", "", "unmeasured"),))
+EMPTY = records.Comparison("f", "eager", (records.CandidateResult("eager", "", "unmeasured"),))
 
 
-def rude(words: str) -> Comparison:
+def rude(words: str) -> records.Comparison:
     """Every text of a comparison in the user's own words."""
     wrong = dataclasses.replace(FAR, reference=words, dtype=words, detail=words)
     others = (
         row(words, 1e-3, 4.0, options=((words, words),)),
         row(f"{words}2", 1e-3, 4.0, outcome="wrong", reason=words, remedy=words, accuracy=(wrong,)),
-        CandidateResult(f"{words}3", words, "failed", words * 9, words),
+        records.CandidateResult(f"{words}3", words, "failed", words * 9, words),
         row("$\\frac{x$ 模型", 2e-3, 2.0),
     )
-    times = (GraphTime(words, "failed", reason=words), GraphTime("eager", "measured", timing(1e-6)))
+    times = (
+        records.GraphTime(words, "failed", reason=words),
+        records.GraphTime("eager", "measured", timing(1e-6)),
+    )
     return dataclasses.replace(
         FULL,
         title=words,
         candidates=(EAGER, *others),
-        graphs=(GraphComparison(words, 1, 1, times, words, words),),
-        mix=Mix(((words, words),), 1.2),
+        graphs=(records.GraphComparison(words, 1, 1, times, words, words),),
+        mix=records.Mix(((words, words),), 1.2),
         notes=(words,),
         device=words,
         versions=((words, words),),

@@ -3,7 +3,6 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from dynamo_ext.records.autotune import GraphRace
 from dynamo_ext.widgets.report import summary
 from dynamo_ext.widgets.runs import history
 
@@ -40,15 +39,3 @@ def test_no_run_yet():
 
 def test_names_of_users_are_escaped(reports, rude):
     assert rude not in str(history([reports["rude"]]).html())
-
-
-def test_who_won_how_often_over_the_runs(reports):
-    won = GraphRace("tvm", (), seconds=1.0)
-    report = reports["clean"]
-    raced = dataclasses.replace(report.graphs[0], contest=won, compiled_now=True)
-    again = dataclasses.replace(raced, compiled_now=False)
-    runs = [dataclasses.replace(report, graphs=(graph,)) for graph in (raced, again, raced)]
-    words = "In these runs, auto chose tvm for 2 graphs."
-    assert words in repr(history(runs))
-    assert words in history(runs).html()
-    assert "auto chose" not in repr(history([report]))

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from dynamo_ext.formatting import clip, count, listing, seconds
 from dynamo_ext.formatting import sentence as sentence_of
@@ -25,7 +25,9 @@ def sentence(report: Report) -> str:
     held = [graph.contest for graph in report.graphs if graph.contest is not None]
     if not held:
         return ""
-    said = f"auto chose {_winners(held)}."
+    won = Counter(contest.winner for contest in held).most_common()
+    chosen = listing([f"{name} for {count(number, 'graph')}" for name, number in won])
+    said = f"auto chose {chosen}."
     if known := sum(contest.remembered for contest in held):
         said += f" {count(known, 'race')} remembered."
     if report.race_seconds:
@@ -69,18 +71,6 @@ def _end_to_end(check: autotune.EndToEnd) -> str:
             "that; the next run checks it on all."
         )
     return " ".join(said)
-
-
-def over(reports: Sequence[Report]) -> str:
-    """Say how often each backend won over several runs; a graph counts where it was compiled."""
-    graphs = [graph for report in reports for graph in report.graphs if graph.compiled_now]
-    held = [graph.contest for graph in graphs if graph.contest is not None]
-    return f"In these runs, auto chose {_winners(held)}." if held else ""
-
-
-def _winners(races: Sequence[autotune.GraphRace]) -> str:
-    won = Counter(contest.winner for contest in races)
-    return listing([f"{name} for {count(number, 'graph')}" for name, number in won.most_common()])
 
 
 def _together(trial: autotune.OnlineTrial) -> str:

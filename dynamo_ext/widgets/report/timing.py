@@ -25,7 +25,7 @@ _BAR = 24
 _REASON = 200
 _OPERATORS = 12
 _ELSEWHERE = (
-    " Python and uncaptured code includes any backward passes: autograd runs them operation by "
+    "Python and uncaptured code includes any backward passes: autograd runs them operation by "
     "operation, outside of the graphs."
 )
 _ONE_BY_ONE = (
@@ -49,7 +49,8 @@ def _blocks(report: Report, most: int | None) -> Iterator[Block]:
     yield Table("Parts of the run", ["Part", "Time", "Share", ""], _parts(report), {1, 2})
     if loads := speed.loads(report):
         yield f"Before the run, {loads}."
-    yield captured(report)
+    if any(graph.backward_untimed for graph in report.graphs):
+        yield Quiet(_ELSEWHERE)
     yield graphs.overview(report, graphs.TITLE, most)
     yield from autotuning.blocks(report)
     headers = ["Operator", "Calls", "In eager", "Share", "Ran in"]
@@ -74,37 +75,22 @@ def _blocks(report: Report, most: int | None) -> Iterator[Block]:
     yield Quiet(" · ".join(f"{name} {version}" for name, version in report.versions))
 
 
-def captured(report: Report) -> str:
-    """The share of graphs in the time that was not compiling."""
-    rest = report.run_seconds
-    if not any(graph.calls for graph in report.graphs) or rest <= 0:
-        return ""
-    taken = sum(graph.seconds for graph in report.graphs)
-    share = min(taken / rest, 1.0)
-    *others, last = (name.lower() for name, _ in _apart(report))
-    what = f"neither {', '.join(others)} nor {last}" if others else f"not {last}"
-    elsewhere = _ELSEWHERE if any(graph.backward_untimed for graph in report.graphs) else ""
-    return f"Graphs took {percent(share)} of the time that was {what}.{elsewhere}"
-
-
-def _apart(report: Report) -> list[tuple[str, float]]:
-    """The parts that do not run the user's code: compiling, and others if there were any."""
+def parts(report: Report) -> list[tuple[str, float]]:
+    """Seconds of each part of the run."""
+    running, backward = report.running_seconds
     others = (
         ("Timing operations", report.profile_seconds),
         ("Racing backends", report.race_seconds),
         ("Checking the bound on all", report.confirm_seconds),
         ("Timing pairs of calls", report.paired_seconds),
+        ("Running graphs", running),
+        ("Their backward passes", backward),
     )
-    compiling = ("Compiling", min(report.compile_seconds, report.seconds))
-    return [compiling, *(part for part in others if part[1])]
-
-
-def parts(report: Report) -> list[tuple[str, float]]:
-    """Seconds of each part of the run."""
-    running, backward = report.running_seconds
-    spent = [*_apart(report), ("Running graphs", running)]
-    spent += [("Their backward passes", backward)] if backward else []
-    return [*spent, ("Python and uncaptured code", report.outside_seconds)]
+    return [
+        ("Compiling", min(report.compile_seconds, report.seconds)),
+        *(part for part in others if part[1] or part[0] == "Running graphs"),
+        ("Python and uncaptured code", report.outside_seconds),
+    ]
 
 
 def plot(report: Report, axes: Axes | None) -> Axes:

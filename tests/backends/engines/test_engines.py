@@ -15,19 +15,7 @@ from benchmarks.backends import ENGINES, without
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.base import Support
 from dynamo_ext.backends.support import trial
-from tests.backends.engine_zoo import (
-    MODELS,
-    ZOO,
-    Recurrent,
-    follows_its_weights,
-    gives_what_eager_gives,
-    has_eagers_gradients,
-    lowered,
-    mlp,
-    node_of,
-    same,
-    square,
-)
+from tests.backends import engine_zoo
 from tests.backends.own_process import silent
 from tests.crosses import crossed
 from tests.needs import needs_backend
@@ -43,10 +31,12 @@ def compiler(name: str, **options: Any) -> Any:
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize(("engine", "name"), crossed(ENGINES, ZOO))
+@pytest.mark.parametrize(("engine", "name"), crossed(ENGINES, engine_zoo.ZOO))
 def test_the_zoo_gives_what_eager_gives(harness: Harness, engine: str, name: str) -> None:
     with torch.no_grad():
-        gives_what_eager_gives(harness, compiler(engine, verify=False, min_partition=1), ZOO[name])
+        engine_zoo.gives_what_eager_gives(
+            harness, compiler(engine, verify=False, min_partition=1), engine_zoo.ZOO[name]
+        )
 
 
 def scaled(x: torch.Tensor, by: torch.Tensor) -> torch.Tensor:
@@ -114,43 +104,43 @@ def test_results_that_depend_on_no_input_are_the_caller_s_to_write_to(
             x = torch.randn(2, 4)
             found, expected = compiled(x), model(x)
             for mine, theirs in zip(found, expected, strict=True):
-                same(mine, theirs)
+                engine_zoo.same(mine, theirs)
                 mine.fill_(99.0)
     assert not set(harness.stages) - {"unsupported"}
 
 
-@pytest.mark.parametrize(("engine", "name"), crossed(ENGINES, MODELS))
+@pytest.mark.parametrize(("engine", "name"), crossed(ENGINES, engine_zoo.MODELS))
 def test_models_run_in_one_part_and_follow_their_weights(
     harness: Harness, engine: str, name: str
 ) -> None:
-    make, shape = MODELS[name]
-    follows_its_weights(harness, compiler(engine), make, lambda: torch.randn(shape))
+    make, shape = engine_zoo.MODELS[name]
+    engine_zoo.follows_its_weights(harness, compiler(engine), make, lambda: torch.randn(shape))
 
 
 @pytest.mark.parametrize(
     ("engine", "name", "train"),
     [
-        *((engine, name, False) for engine, name in crossed(TRAINS, MODELS)),
+        *((engine, name, False) for engine, name in crossed(TRAINS, engine_zoo.MODELS)),
         # Of these models only one does otherwise in training: it has a batch normalisation.
         *((engine, "cnn", True) for engine in TRAINS),
     ],
 )
 def test_gradients(harness: Harness, engine: str, name: str, train: Any) -> None:
-    make, shape = MODELS[name]
+    make, shape = engine_zoo.MODELS[name]
     models = make().train(train), make().train(train)
-    has_eagers_gradients(harness, compiler(engine), models, lambda: torch.randn(shape))
+    engine_zoo.has_eagers_gradients(harness, compiler(engine), models, lambda: torch.randn(shape))
     assert harness.engines[engine]
 
 
 @pytest.mark.parametrize("engine", ["openvino", "tvm"])
 def test_an_lstm(harness: Harness, engine: str) -> None:
     """Dynamo leaves recurrent modules out of graphs unless it is told to take them in."""
-    model = Recurrent().eval()
+    model = engine_zoo.Recurrent().eval()
     with torch._dynamo.config.patch(allow_rnn=True), torch.no_grad():
         compiled = harness.compile(model, compiler(engine))
         for _ in range(2):
             x = torch.randn(2, 5, 8)
-            same(compiled(x), model(x))
+            engine_zoo.same(compiled(x), model(x))
     assert set(harness.stages) <= {"unsupported"}
 
 
@@ -158,12 +148,12 @@ def test_an_lstm(harness: Harness, engine: str) -> None:
 def test_one_engine_serves_every_batch_or_each_shape_has_its_own(
     harness: Harness, engine: str
 ) -> None:
-    model = mlp()
+    model = engine_zoo.mlp()
     compiled = harness.compile(model, compiler(engine), dynamic=True)
     with torch.no_grad():
         for batch in (3, 5, 64, 64, 3):
             x = torch.randn(batch, 8)
-            same(compiled(x), model(x))
+            engine_zoo.same(compiled(x), model(x))
     (partition,) = harness.journal.partitions.values()
     built = 1 if registry.get(engine).dynamic_shapes else 3
     assert (partition.engine, partition.engines_built) == (engine, built)
@@ -178,7 +168,7 @@ def test_sizes_as_arguments_of_operations(harness: Harness, engine: str) -> None
     with torch.no_grad():
         for batch in (3, 5, 7):
             x = torch.randn(batch, 8)
-            same(compiled(x), fn(x))
+            engine_zoo.same(compiled(x), fn(x))
     assert not harness.stages
 
 
@@ -196,7 +186,7 @@ def test_random_numbers_stay_with_torch(harness: Harness, engine: str) -> None:
             torch.manual_seed(seed)
             expected = fn(x)
             torch.manual_seed(seed)
-            same(compiled(x), expected)
+            engine_zoo.same(compiled(x), expected)
     assert harness.engines[engine] > 5
     assert harness.engines["eager"]
 
@@ -213,8 +203,8 @@ def test_a_changed_input_is_changed_as_in_eager(harness: Harness, engine: str) -
     compiled = harness.compile(change, compiler(engine, min_partition=1))
     with torch.no_grad():
         for _ in range(2):
-            same(compiled(mine), change(theirs))
-            same(mine, theirs)
+            engine_zoo.same(compiled(mine), change(theirs))
+            engine_zoo.same(mine, theirs)
     assert engine in harness.engines
 
 
@@ -234,7 +224,7 @@ def test_results_are_in_memory_of_their_own(engine: str, harness: Harness) -> No
             found, expected = compiled(x), fn(x)
             assert len({each.data_ptr() for each in (*found, x, weight)}) == len(found) + 2
             for each, right in zip(found, expected, strict=True):
-                same(each, right)
+                engine_zoo.same(each, right)
                 each.add_(7)
     assert engine in harness.engines
     assert "verify" not in harness.stages
@@ -245,7 +235,7 @@ def test_an_operation_is_tried_once(
     engine: str, fresh_answers: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     backend = compiler(engine).backend
-    node = node_of(torch.ops.aten.exp.default, torch.randn(3))
+    node = engine_zoo.node_of(torch.ops.aten.exp.default, torch.randn(3))
     state = torch.get_rng_state()
     assert backend.supports(node) == Support(supported=True)
     assert torch.equal(torch.get_rng_state(), state)
@@ -295,7 +285,7 @@ def test_what_an_engine_refuses_and_why(
     engine: str, op: Any, value: torch.Tensor, rest: tuple[Any, ...], reason: str
 ) -> None:
     needs_backend(engine)
-    answer = registry.get(engine).supports(node_of(op, value, *rest))
+    answer = registry.get(engine).supports(engine_zoo.node_of(op, value, *rest))
     assert not answer
     assert reason in answer.reason
 
@@ -327,20 +317,20 @@ def test_where_torch_raises_an_engine_raises(harness: Harness, engine: str, name
     good = torch.tensor([0, 4, 1])
     with torch.no_grad():
         for number in wrong:
-            same(compiled(good), fn(good))
+            engine_zoo.same(compiled(good), fn(good))
             for call in (fn, compiled):
                 with pytest.raises((IndexError, RuntimeError)):
                     call(torch.tensor([0, number, 1]))
-        same(compiled(good), fn(good))
+        engine_zoo.same(compiled(good), fn(good))
     assert set(harness.engines) == {engine}
     assert not harness.stages
 
 
 @pytest.mark.parametrize("engine", ["onnxrt", "openvino", "onnx2tf"])
 def test_weights_are_inputs_where_they_are_not_to_be_frozen(harness: Harness, engine: str) -> None:
-    model, x = mlp(), torch.randn(2, 8)
+    model, x = engine_zoo.mlp(), torch.randn(2, 8)
     with torch.no_grad():
-        same(harness.compile(model, compiler(engine, freeze="false"))(x), model(x))
+        engine_zoo.same(harness.compile(model, compiler(engine, freeze="false"))(x), model(x))
     (partition,) = harness.journal.partitions.values()
     assert partition.frozen == 0
 
@@ -424,8 +414,8 @@ def test_a_scale_by_a_symbolic_size_is_tried_as_the_number_it_was(
             x = torch.randn(batch, 3, 7)
             twin = copy.deepcopy(norm)
             found = compiled(x)
-            same(found, twin(x))
-            same(norm.running_var, twin.running_var)
+            engine_zoo.same(found, twin(x))
+            engine_zoo.same(norm.running_var, twin.running_var)
     assert "Traceback" not in capfd.readouterr().err
     assert not [f for f in harness.journal.fallbacks.values() if "No data were found" in f.message]
 
@@ -433,7 +423,7 @@ def test_a_scale_by_a_symbolic_size_is_tried_as_the_number_it_was(
 @pytest.mark.parametrize("engine", ENGINES)
 def test_threads_share_an_engine(engine: str) -> None:
     needs_backend(engine)
-    run = lowered(engine, square, torch.randn(64))
+    run = engine_zoo.lowered(engine, engine_zoo.square, torch.randn(64))
     wrong = []
 
     def work(number: int) -> None:

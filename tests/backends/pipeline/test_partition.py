@@ -11,13 +11,7 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from dynamo_ext.backends.base import Support
-from dynamo_ext.backends.pipeline.partition import (
-    computes,
-    decide_support,
-    operation_name,
-    split,
-    unsupported_reason,
-)
+from dynamo_ext.backends.pipeline import partition
 
 
 def traced(fn: Any, *args: Any) -> torch.fx.GraphModule:
@@ -28,7 +22,7 @@ def cut(graph: torch.fx.GraphModule, *refused: str, smallest: int = 1) -> Any:
     def supports(node: torch.fx.Node) -> Support:
         return Support(not any(name in str(node.target) for name in refused), "refused")
 
-    parts, eager = split(graph, decide_support(graph, supports), smallest)
+    parts, eager = partition.split(graph, partition.decide_support(graph, supports), smallest)
     return SimpleNamespace(graph=graph, parts=parts, eager=eager)
 
 
@@ -43,7 +37,7 @@ def test_parts_are_convex_and_compute_the_same() -> None:
     graph = traced(fn, X)
     parts = cut(graph, "cumsum")
     [(node, left)] = parts.eager.items()
-    assert (operation_name(node), left) == (
+    assert (partition.operation_name(node), left) == (
         "aten.cumsum.default",
         Support(supported=False, reason="refused"),
     )
@@ -68,9 +62,9 @@ def test_one_part_where_eager_is_not_between_its_operations(fn: Any, counts: lis
 def test_indexing_follows_its_source_and_does_not_count() -> None:
     graph = traced(lambda x: x.max(0)[0] + 1, X)
     parts = cut(graph)
-    names = [operation_name(node) for node in parts.parts["part_0"]]
+    names = [partition.operation_name(node) for node in parts.parts["part_0"]]
     assert names == ["aten.max.dim", "aten.add.Tensor"]
-    assert sum(map(computes, traced(lambda x: x.max(0)[0] + 1, X).graph.nodes)) == 2
+    assert sum(map(partition.computes, traced(lambda x: x.max(0)[0] + 1, X).graph.nodes)) == 2
 
 
 def test_small_parts_stay_unless_they_are_everything() -> None:
@@ -107,7 +101,11 @@ def test_random_numbers_are_drawn_in_the_same_order() -> None:
     ],
 )
 def test_what_no_engine_may_take(fn: Any, word: str) -> None:
-    found = [unsupported_reason(n) for n in traced(fn, X).graph.nodes if n.op == "call_function"]
+    found = [
+        partition.unsupported_reason(n)
+        for n in traced(fn, X).graph.nodes
+        if n.op == "call_function"
+    ]
     assert word in found[-1]
     assert bool(found[-1]) == bool(word)
 
@@ -121,5 +119,5 @@ def test_attention_without_dropout_is_not_random() -> None:
     for p, word in ((0.0, ""), (0.5, "random")):
         graph = traced(functools.partial(fn, p=p), q)
         (node,) = [n for n in graph.graph.nodes if "attention" in str(n.target)]
-        assert word in unsupported_reason(node)
-        assert bool(unsupported_reason(node)) == bool(word)
+        assert word in partition.unsupported_reason(node)
+        assert bool(partition.unsupported_reason(node)) == bool(word)

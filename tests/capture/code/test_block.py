@@ -10,29 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dynamo_ext.capture.code.block import (
-    Block,
-    ControlFlow,
-    SplitBlockError,
-    block_of,
-    is_header,
-    split_statement,
-)
+from dynamo_ext.capture.code import block as code_block
 from dynamo_ext.capture.code.function_code import Origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def block(text: str, *, is_loop_body: bool = False) -> Block:
+def block(text: str, *, is_loop_body: bool = False) -> code_block.Block:
     stored = frozenset(n.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name))
     origin = Origin(stored - {"print", "range", "log"}, "<cell>", compile)  # type: ignore[arg-type]
-    return Block(ast.parse(text).body, origin, is_loop_body=is_loop_body)
+    return code_block.Block(ast.parse(text).body, origin, is_loop_body=is_loop_body)
 
 
-def refused(refuse: Callable[..., None], *args: Any) -> Block:
+def refused(refuse: Callable[..., None], *args: Any) -> code_block.Block:
     """The block that refuses to be captured whole, divided."""
-    with pytest.raises(SplitBlockError) as raised:
+    with pytest.raises(code_block.SplitBlockError) as raised:
         refuse(*args)
     raised.value.divide()
     return raised.value.block
@@ -42,10 +35,12 @@ def at(line: int, file: str = "<cell>") -> list[traceback.FrameSummary]:
     return [traceback.FrameSummary(file, line, "<module>", line="")]
 
 
-def shape(found: Block) -> list[Any]:
+def shape(found: code_block.Block) -> list[Any]:
     """The parts: lines of a block, or the suites of a statement."""
     return [
-        sorted({n.lineno for n in p._nodes}) if isinstance(p, Block) else list(map(shape, p.suites))  # type: ignore[attr-defined]
+        sorted({n.lineno for n in p._nodes})
+        if isinstance(p, code_block.Block)
+        else list(map(shape, p.suites))  # type: ignore[attr-defined]
         for p in found.parts
     ]
 
@@ -54,11 +49,11 @@ def shape(found: Block) -> list[Any]:
 def test_a_block_is_found_by_its_code_as_long_as_it_lives() -> None:
     found = block("x = 1")
     code = found.code
-    assert block_of(code) is found
-    assert block_of(None) is None
+    assert code_block.block_of(code) is found
+    assert code_block.block_of(None) is None
     del found
     gc.collect()
-    assert block_of(code) is None
+    assert code_block.block_of(code) is None
 
 
 def test_what_cannot_be_divided_refuses_nothing() -> None:
@@ -81,15 +76,15 @@ def test_an_expression_that_is_given_up_leaves_the_statements() -> None:
     stored, shown = frozenset({"a", "b"}), ast.parse("a\n\nb").body[1]
     origin = Origin(stored, "<cell>", compile)  # type: ignore[arg-type]
     for line, parts in ((1, [[1], []]), (3, [[1], []])):
-        found = Block(ast.parse("a = 1").body, origin, shown)  # type: ignore[arg-type]
+        found = code_block.Block(ast.parse("a = 1").body, origin, shown)  # type: ignore[arg-type]
         assert shape(refused(found.split_at, line)) == parts
 
 
 @pytest.mark.parametrize("text", ["for i in a: x = i", "while a: x = 1", "with a: x = 1"])
 def test_a_loop_or_with_is_refused(text: str) -> None:
-    with pytest.raises(SplitBlockError):
+    with pytest.raises(code_block.SplitBlockError):
         block(text).split_at(None)
-    with pytest.raises(SplitBlockError):
+    with pytest.raises(code_block.SplitBlockError):
         block(f"if b:\n    {text}").split_at(None)
 
 
@@ -117,19 +112,19 @@ def test_a_break_in_the_only_statement_takes_it_apart() -> None:
     )
     assert shape(found) == [[[]]]
     (driven,) = found.parts
-    assert isinstance(driven, ControlFlow)
+    assert isinstance(driven, code_block.ControlFlow)
 
 
 def test_the_only_loop_is_taken_apart_at_once() -> None:
     found = block("a = 1\nfor i in c:\n    x = i\nelse:\n    y = 2\nd = 3")
     assert shape(refused(found.split_at, 3)) == [[1], [2, 6]]
     (_, rest) = found.parts
-    assert isinstance(rest, Block)
+    assert isinstance(rest, code_block.Block)
     assert shape(rest) == [[[], []], [6]]
     driven = rest.parts[0]
-    assert isinstance(driven, ControlFlow)
-    assert is_header(driven.header_code)
-    assert not is_header(found.code)
+    assert isinstance(driven, code_block.ControlFlow)
+    assert code_block.is_header(driven.header_code)
+    assert not code_block.is_header(found.code)
     codes = list(found.codes())
     assert len(codes) == len(set(map(id, codes))) == 7
 
@@ -137,7 +132,7 @@ def test_the_only_loop_is_taken_apart_at_once() -> None:
 def test_a_failure_before_the_loop_leaves_the_loop_a_chance() -> None:
     found = refused(block("a = 1\nb = 2\nfor i in c:\n    x = i").split_at, 2)
     assert shape(found) == [[1, 2], [3]]
-    assert all(isinstance(part, Block) and not part.parts for part in found.parts)
+    assert all(isinstance(part, code_block.Block) and not part.parts for part in found.parts)
 
 
 def test_of_several_loops_each_is_tried() -> None:
@@ -165,15 +160,15 @@ def test_a_body_is_a_turn_and_so_are_its_parts() -> None:
         block("with w:\n    for i in c:\n        with d:\n            e = 1").split_at, None
     )
     (outer,) = found.parts
-    assert isinstance(outer, ControlFlow)
+    assert isinstance(outer, code_block.ControlFlow)
     (suite,) = outer.suites
     assert not suite.is_loop_body
     (loop,) = refused(suite.split_at, None).parts
-    assert isinstance(loop, ControlFlow)
+    assert isinstance(loop, code_block.ControlFlow)
     (body,) = loop.suites
     assert body.is_loop_body
     (inner,) = refused(body.split_at, None).parts
-    assert isinstance(inner, ControlFlow)
+    assert isinstance(inner, code_block.ControlFlow)
     assert inner.suites[0].is_loop_body
 
 
@@ -202,7 +197,7 @@ def test_what_handles_an_error_is_no_suite() -> None:
 def test_other_statements_are_no_compounds() -> None:
     (node,) = ast.parse("match x:\n    case 1:\n        y = 2").body
     with pytest.raises(TypeError):
-        split_statement(node, Origin(frozenset(), "<cell>", compile))  # type: ignore[arg-type]
+        code_block.split_statement(node, Origin(frozenset(), "<cell>", compile))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from dynamo_ext.capture.listen import small_graphs
-from tests.capture.captured import captured
-
 if TYPE_CHECKING:
     from dynamo_ext.records.report import Report
     from tests.capture.live import Live
@@ -114,12 +111,3 @@ def test_containers_are_left_one_by_one(cells: Live, width: int, later: list[int
     two = "with torch.no_grad():\n    a = often(other, 2, v)\n    z = often(net, 40, v)"
     assert sorted(calls(cells.report(two))) == [2, 40]
     assert sorted(calls(cells.report(two))) == [2, *later]
-
-
-def test_sizes_of_products_count() -> None:
-    def product(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-        return torch.nn.functional.linear(x, w)
-
-    graph, _ = captured(product, torch.ones(100, 300), torch.ones(200, 300))
-    (node,) = (each for each in graph.graph.nodes if each.op == "call_function")
-    assert small_graphs._additions(node) == 100 * 200 * 300

@@ -6,22 +6,18 @@ import dataclasses
 
 from dynamo_ext.analysis.advice import advise
 from dynamo_ext.analysis.placement import coverage, place_graph
-from dynamo_ext.records.autotune import (
-    BaselineComparison,
-    EndToEnd,
-    GraphCandidateResult,
-    GraphRace,
-    OnlineTrial,
-)
+from dynamo_ext.records import autotune
 from dynamo_ext.records.graph import Graph
 from dynamo_ext.records.report import Report
 from dynamo_ext.widgets import blocks
 from dynamo_ext.widgets.report import autotuning, static, summary, timing
 
 ROWS = (
-    GraphCandidateResult("eager", "slower", 0.002, 1.0, reason="onnxrt is faster."),
-    GraphCandidateResult("onnxrt", "won", 0.001, 2.0, 1.9, 2.1, 1e-7),
-    GraphCandidateResult("<ts>", "wrong", error=0.5, reason="result: 3 of 4 values are off"),
+    autotune.GraphCandidateResult("eager", "slower", 0.002, 1.0, reason="onnxrt is faster."),
+    autotune.GraphCandidateResult("onnxrt", "won", 0.001, 2.0, 1.9, 2.1, 1e-7),
+    autotune.GraphCandidateResult(
+        "<ts>", "wrong", error=0.5, reason="result: 3 of 4 values are off"
+    ),
 )
 
 
@@ -48,8 +44,8 @@ def report(*held):
     return Report("optimize", "auto", "cell", None, 9.0, 0.5, graphs=graphs, race_seconds=raced)
 
 
-WON = GraphRace("onnxrt", ROWS, seconds=3.0)
-EAGER = GraphRace("eager", (dataclasses.replace(ROWS[0], outcome="won"),), remembered=True,
+WON = autotune.GraphRace("onnxrt", ROWS, seconds=3.0)
+EAGER = autotune.GraphRace("eager", (dataclasses.replace(ROWS[0], outcome="won"),), remembered=True,
                 raced_on="2026-11-21")  # fmt: skip
 
 
@@ -68,16 +64,16 @@ def test_the_sentence_counts_winners_and_cost():
 
 def test_what_graphs_came_to_together_is_said_once():
     rivals = (
-        BaselineComparison("eager", 1.6, 1.5, 1.7),
-        BaselineComparison("onnxrt", 0.9, 0.88, 0.92),
+        autotune.BaselineComparison("eager", 1.6, 1.5, 1.7),
+        autotune.BaselineComparison("onnxrt", 0.9, 0.88, 0.92),
     )
-    mix = dataclasses.replace(WON, confirmation=OnlineTrial(2, "mix", 15, rivals))
+    mix = dataclasses.replace(WON, confirmation=autotune.OnlineTrial(2, "mix", 15, rivals))
     said = autotuning.sentence(report(mix, mix))
     assert said.endswith(
         "Measured during your own calls (up to 15 rounds), the choice for 2 graphs is 1.60× "
         "(1.50–1.70) as fast as eager and 0.90× (0.88–0.92) as fast as onnxrt for all: it is kept."
     )
-    one = dataclasses.replace(WON, confirmation=OnlineTrial(2, "onnxrt", 15, rivals))
+    one = dataclasses.replace(WON, confirmation=autotune.OnlineTrial(2, "onnxrt", 15, rivals))
     assert autotuning.sentence(report(one)).endswith("for all: onnxrt runs instead.")
     rebuilt = Report.from_dict(report(mix).to_dict())
     assert rebuilt.graphs[0].contest == mix
@@ -85,7 +81,7 @@ def test_what_graphs_came_to_together_is_said_once():
 
 def test_of_many_confirmations_those_that_changed_something_are_told():
     held = [
-        dataclasses.replace(WON, confirmation=OnlineTrial(1, kept, rounds))
+        dataclasses.replace(WON, confirmation=autotune.OnlineTrial(1, kept, rounds))
         for rounds, kept in enumerate(["mix", "mix", "eager", "mix", "mix"])
     ]
     said = autotuning.sentence(report(*held))
@@ -114,7 +110,7 @@ def test_a_remembered_race_says_from_when():
 
 
 def test_the_winner_is_where_a_graph_ran():
-    found = report(GraphRace("inductor"), EAGER)
+    found = report(autotune.GraphRace("inductor"), EAGER)
     assert place_graph(found, found.graphs[0]).label == "inductor"
     assert place_graph(found, found.graphs[1]).label == "eager"
     assert coverage(found).in_engine == 4
@@ -126,7 +122,7 @@ def test_eager_as_the_fastest_is_no_failure():
 
 
 def test_what_was_not_raced_is_no_result():
-    made = report(GraphRace("eager", note="It takes too little time.", conclusive=False))
+    made = report(autotune.GraphRace("eager", note="It takes too little time.", conclusive=False))
     assert summary.status(made) == ("part", "○ not raced")
     assert "none was raced" in headline_of(made)
     assert "candidates" in advise(made)[0].step
@@ -139,7 +135,9 @@ def test_the_report_has_them():
 
 
 def checked(**facts):
-    found = dataclasses.replace(report(WON, WON), end_to_end=EndToEnd("rel<=0.01", **facts))
+    found = dataclasses.replace(
+        report(WON, WON), end_to_end=autotune.EndToEnd("rel<=0.01", **facts)
+    )
     return autotuning.sentence(found).partition("Racing took 6.00 s. ")[2]
 
 
@@ -164,6 +162,6 @@ def test_what_a_bound_came_to_over_all_graphs_is_said():
 
 
 def test_the_time_of_that_check_is_a_part_of_its_own():
-    found = dataclasses.replace(report(WON), end_to_end=EndToEnd("rel<=0.01", seconds=2.0))
+    found = dataclasses.replace(report(WON), end_to_end=autotune.EndToEnd("rel<=0.01", seconds=2.0))
     assert found.run_seconds == 9.0 - 0.5 - 3.0 - 2.0
     assert ("Checking the bound on all", 2.0) in timing.parts(found)

@@ -10,7 +10,6 @@ def test_a_part_of_the_time_is_not_shown_as_none_of_it(reports):
     report = dataclasses.replace(reports["mixed"], seconds=100.0, profile_seconds=0.0)
     rows = [line.split() for line in timing.text(report).split("\n")]
     assert ["Running", "graphs", "1.11", "ms", "<1%"] in rows
-    assert "Graphs took <1% of the time" in timing.captured(report)
 
 
 def test_failed_guards_come_first_with_expected_and_actual(reports, page):
@@ -131,24 +130,12 @@ def test_a_failed_guard_says_what_helps(reports, page):
         assert "mark_dynamic(x, 0)" in " ".join(read.split())
 
 
-def test_timing_says_how_much_was_captured(reports, page):
-    mixed = dataclasses.replace(reports["mixed"], seconds=1.6, compile_seconds=1.5)
-    words = "Graphs took 1% of the time that was not compiling."
-    for read in (page(timing.html(mixed)).text, timing.text(mixed)):
-        assert words in " ".join(read.split())
-    assert timing.captured(reports["nothing"]) == ""
-
-
 def test_races_have_a_line_of_their_own(reports, page):
     raced = dataclasses.replace(reports["mixed"], seconds=5.0, compile_seconds=1.0)
     raced = dataclasses.replace(raced, race_seconds=3.0)
     assert raced.run_seconds == 1.0
     for read in (page(timing.html(raced)).text, timing.text(raced)):
-        said = " ".join(read.split())
-        assert "Racing backends 3.00 s 60%" in said
-        assert "of the time that was neither compiling nor racing backends." in said
-    both = dataclasses.replace(raced, profile_seconds=0.5)
-    assert "neither compiling, timing operations nor racing backends" in timing.captured(both)
+        assert "Racing backends 3.00 s 60%" in " ".join(read.split())
 
 
 def test_backward_passes_are_no_part_of_everything_else(reports, page):
@@ -160,11 +147,10 @@ def test_backward_passes_are_no_part_of_everything_else(reports, page):
         said = " ".join(read.split())
         assert "Their backward passes 1.50 s 38%" in said
         assert "Python and uncaptured code 500 ms" in said
-        assert "Graphs took 83% of the time" in said
     unknown = dataclasses.replace(
         clean, graphs=(dataclasses.replace(graph, backward_untimed=True),)
     )
-    assert "Python and uncaptured code includes any backward passes" in timing.captured(unknown)
+    assert "Python and uncaptured code includes any backward passes" in timing.text(unknown)
     assert "backward" not in timing.text(clean)
 
 

@@ -12,15 +12,7 @@ import torch.nn.functional as F  # noqa: N812 - its usual name
 
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.engines.onnx2tf import session
-from tests.backends.engine_zoo import ZOO as COMMON
-from tests.backends.engine_zoo import (
-    gives_what_eager_gives,
-    lowered,
-    mlp,
-    same,
-    square,
-    takes_whole,
-)
+from tests.backends import engine_zoo
 from tests.needs import needs
 
 Harness = Any
@@ -63,13 +55,15 @@ ZOO: dict[str, tuple[Any, tuple[Any, ...]]] = {
         lambda b, x, y: torch.addmm(b, x, y, alpha=2.0, beta=0.5) + 1,
         (torch.randn(4), torch.randn(2, 3), torch.randn(3, 4)),
     ),
-} | {name: COMMON[name] for name in ("twice", "constants", "gather", "index", "nan")}
+} | {name: engine_zoo.ZOO[name] for name in ("twice", "constants", "gather", "index", "nan")}
 
 
 @pytest.mark.parametrize("name", ZOO)
 def test_the_zoo_gives_what_eager_gives(harness: Harness, name: str) -> None:
     with torch.no_grad():
-        gives_what_eager_gives(harness, onnx2tf(verify=False, min_partition=1), ZOO[name])
+        engine_zoo.gives_what_eager_gives(
+            harness, onnx2tf(verify=False, min_partition=1), ZOO[name]
+        )
 
 
 TAKEN = [
@@ -80,7 +74,7 @@ TAKEN = [
 
 @pytest.mark.parametrize("name", TAKEN)
 def test_what_it_should_take_it_takes_whole(harness: Harness, name: str) -> None:
-    takes_whole(harness, onnx2tf(), {**COMMON, **ZOO}[name])
+    engine_zoo.takes_whole(harness, onnx2tf(), {**engine_zoo.ZOO, **ZOO}[name])
 
 
 def test_inputs_and_outputs_are_lent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,7 +92,7 @@ def test_inputs_and_outputs_are_lent(monkeypatch: pytest.MonkeyPatch) -> None:
         return given[-1]
 
     example = torch.randn(32)
-    run = lowered("onnx2tf", square, example)
+    run = engine_zoo.lowered("onnx2tf", engine_zoo.square, example)
     monkeypatch.setattr(dlpack, "from_dlpack", spy)
     monkeypatch.setattr(session, "from_dlpack", receive)
     results = [run(example)[0].data_ptr() for _ in range(2)]
@@ -116,12 +110,12 @@ def test_weights_go_with_the_compiled_code(frames: int) -> None:
     torch._dynamo.reset()
     alive = []
     # The second model's weights are handed over from within code that the first one left.
-    models = [mlp(), mlp()]
+    models = [engine_zoo.mlp(), engine_zoo.mlp()]
     x = torch.randn(2, 8)
     with torch.no_grad():
         for model in models:
             compiled = torch.compile(model, backend=onnx2tf())
-            same(_from_below(compiled, x, frames), model(x))
+            engine_zoo.same(_from_below(compiled, x, frames), model(x))
             compiled(x)
             alive += [weakref.ref(weight) for weight in model.parameters()]
     del model, models, compiled

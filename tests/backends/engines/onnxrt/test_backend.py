@@ -16,15 +16,7 @@ import dynamo_ext
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.engines.onnxrt import quantize
 from dynamo_ext.backends.engines.onnxrt import session as onnx_session
-from tests.backends.engine_zoo import ZOO as COMMON
-from tests.backends.engine_zoo import (
-    gives_what_eager_gives,
-    lowered,
-    mlp,
-    same,
-    square,
-    takes_whole,
-)
+from tests.backends import engine_zoo
 from tests.needs import needs
 
 Harness = Any
@@ -42,7 +34,7 @@ ZOO: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "einsum": (lambda x: torch.einsum("ij,kj->ik", x, x), (torch.randn(3, 6),)),
     "log": (lambda x: x.log() + 1, (torch.tensor([-1.0, 0.0, 1.0, torch.inf]),)),
 } | {
-    name: COMMON[name]
+    name: engine_zoo.ZOO[name]
     for name in ("int32", "number", "constants", "index", "attention", "causal", "nan", "views")
 }
 
@@ -51,12 +43,12 @@ ZOO: dict[str, tuple[Any, tuple[Any, ...]]] = {
 @pytest.mark.parametrize("name", ZOO)
 def test_the_zoo_gives_what_eager_gives(harness: Harness, name: str, grad: Any) -> None:
     with torch.set_grad_enabled(grad):
-        gives_what_eager_gives(harness, onnxrt(), ZOO[name])
+        engine_zoo.gives_what_eager_gives(harness, onnxrt(), ZOO[name])
 
 
 @pytest.mark.parametrize("name", ["float32", "norms", "attention", "causal", "views"])
 def test_what_it_should_take_it_takes_whole(harness: Harness, name: str) -> None:
-    takes_whole(harness, onnxrt(), COMMON[name])
+    engine_zoo.takes_whole(harness, onnxrt(), engine_zoo.ZOO[name])
 
 
 LOSSES: dict[str, Any] = {
@@ -88,7 +80,7 @@ def test_gradients_of_losses(harness: Harness, name: str) -> None:
 
 
 def test_autocast(harness: Harness) -> None:
-    model = mlp()
+    model = engine_zoo.mlp()
 
     def fn(x: torch.Tensor) -> torch.Tensor:
         with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -100,12 +92,12 @@ def test_autocast(harness: Harness) -> None:
 
 
 def test_inference_mode(harness: Harness) -> None:
-    model = mlp()
+    model = engine_zoo.mlp()
     compiled = harness.compile(model, onnxrt())
     with torch.inference_mode():
         for _ in range(2):
             x = torch.randn(3, 8)
-            same(compiled(x), model(x))
+            engine_zoo.same(compiled(x), model(x))
 
 
 def test_data_dependent_sizes_stay_in_eager(harness: Harness) -> None:
@@ -141,7 +133,7 @@ def test_scatters_that_are_refused(harness: Harness, fn: Any, dtype: torch.dtype
     with torch.no_grad():
         compiled = harness.compile(fn, onnxrt(min_partition=1))
         for _ in range(2):
-            same(compiled(*args), fn(*args))
+            engine_zoo.same(compiled(*args), fn(*args))
     assert set(harness.stages) == {"unsupported"}
 
 
@@ -161,7 +153,7 @@ def test_a_negative_index_raises_as_in_eager(harness: Harness, name: str, grad: 
     weight = torch.randn(4, 3, requires_grad=grad)
     with torch.set_grad_enabled(grad):
         compiled = harness.compile(lambda i, w: fn(i, w).sin(), onnxrt(min_partition=1))
-        same(compiled(index.abs(), weight), fn(index.abs(), weight).sin())
+        engine_zoo.same(compiled(index.abs(), weight), fn(index.abs(), weight).sin())
         with pytest.raises(Exception, match=r"\w") as expected:
             fn(index, weight)
         with pytest.raises(expected.type, match=re.escape(str(expected.value))):
@@ -198,7 +190,7 @@ def test_inputs_are_lent(monkeypatch: pytest.MonkeyPatch) -> None:
         return value
 
     monkeypatch.setattr(onnx_session, "to_ort", spy)
-    run = lowered("onnxrt", square, example)
+    run = engine_zoo.lowered("onnxrt", engine_zoo.square, example)
     seen.clear()
     run(example)
     run(example)
@@ -238,7 +230,7 @@ def test_dividing_by_zero_raises_as_in_eager(harness: Harness) -> None:
     compiled = harness.compile(fn, onnxrt())
     x = torch.tensor([5, 6])
     with torch.no_grad():
-        same(compiled(x, x), fn(x, x))
+        engine_zoo.same(compiled(x, x), fn(x, x))
         with pytest.raises(RuntimeError, match="ZeroDivision"):
             compiled(x, x * 0)
 

@@ -13,17 +13,7 @@ from dynamo_ext.backends import registry
 from dynamo_ext.backends.engines.xla import backend as xla
 from dynamo_ext.backends.engines.xla import convert, session
 from dynamo_ext.backends.engines.xla.ops import table as xla_lowerings
-from tests.backends.engine_zoo import (
-    cnn,
-    follows_its_weights,
-    gives_what_eager_gives,
-    has_eagers_gradients,
-    lowered,
-    mlp,
-    node_of,
-    same,
-    square,
-)
+from tests.backends import engine_zoo
 from tests.backends.own_process import silent
 from tests.needs import needs
 
@@ -85,7 +75,7 @@ MODELS: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_models_run_in_one_part_and_follow_their_weights(harness: Harness, name: str) -> None:
-    follows_its_weights(harness, compiler(), *MODELS[name])
+    engine_zoo.follows_its_weights(harness, compiler(), *MODELS[name])
 
 
 ODD = torch.tensor([torch.nan, -1.0, 0.0, -0.0, 1.0, torch.inf, -torch.inf])
@@ -139,7 +129,9 @@ ZOO: dict[str, tuple[Any, tuple[Any, ...]]] = {
 @pytest.mark.parametrize("name", ZOO)
 def test_the_zoo_gives_what_eager_gives(harness: Harness, name: str) -> None:
     with torch.no_grad():
-        gives_what_eager_gives(harness, compiler(verify=False, min_partition=1), ZOO[name], calls=2)
+        engine_zoo.gives_what_eager_gives(
+            harness, compiler(verify=False, min_partition=1), ZOO[name], calls=2
+        )
 
 
 def test_inputs_are_lent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +144,7 @@ def test_inputs_are_lent(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(session, "importer", spy)
     example = torch.randn(32)
-    run = lowered("xla", square, example)
+    run = engine_zoo.lowered("xla", engine_zoo.square, example)
     run(example)
     run(example)
     assert [array.ctypes.data for array in arrays] == [example.data_ptr()] * 2
@@ -166,14 +158,16 @@ def test_bfloat16_is_lent() -> None:
 def test_a_large_input_costs_no_copy() -> None:
     # XLA reads where torch wrote: a change of the memory behind a view shows in the next call.
     example = torch.zeros(1024)
-    run = lowered("xla", lambda x: (torch.ops.aten.mul.Tensor(x, 2),), example)
+    run = engine_zoo.lowered("xla", lambda x: (torch.ops.aten.mul.Tensor(x, 2),), example)
     example.numpy()[:] = 1
-    same(run(example)[0], torch.full((1024,), 2.0))
+    engine_zoo.same(run(example)[0], torch.full((1024,), 2.0))
 
 
 TRAINED = {name: MODELS[name] for name in ("gpt", "decoder")}
 TRAINED["dropout"] = (
-    lambda: nn.Sequential(mlp().train(), nn.ReLU(), nn.Dropout(0.5), nn.Linear(4, 4), nn.Tanh()),
+    lambda: nn.Sequential(
+        engine_zoo.mlp().train(), nn.ReLU(), nn.Dropout(0.5), nn.Linear(4, 4), nn.Tanh()
+    ),
     lambda: torch.randn(3, 8),
 )
 
@@ -181,7 +175,7 @@ TRAINED["dropout"] = (
 @pytest.mark.parametrize("name", TRAINED)
 def test_gradients(harness: Harness, name: str) -> None:
     make, draw = TRAINED[name]
-    has_eagers_gradients(harness, compiler(verify=False), (make(), make()), draw)
+    engine_zoo.has_eagers_gradients(harness, compiler(verify=False), (make(), make()), draw)
     assert harness.engines["xla"] > harness.engines.get("eager", 0)
     if name == "gpt":
         assert set(harness.engines) == {"xla"}
@@ -196,23 +190,23 @@ def test_tracing_every_call_finds_its_executables(
     monkeypatch.setattr(
         session.TracedOnce, "lowered", lambda self: traces.append(self) or trace(self)
     )
-    first, second = (lowered("xla_trivial", lambda x: (torch.ops.aten.mul.Tensor(x, 3),), ODD)
+    first, second = (engine_zoo.lowered("xla_trivial", lambda x: (torch.ops.aten.mul.Tensor(x, 3),), ODD)
                      for _ in range(2))  # fmt: skip
     for run in (first, second, first):
-        same(run(ODD)[0], ODD * 3)
+        engine_zoo.same(run(ODD)[0], ODD * 3)
     assert len(traces) == 5
     assert len(session._EXECUTABLES) == 1
     monkeypatch.setattr(session, "MAX_EXECUTABLES", 1)
-    lowered("xla_trivial", lambda x: (torch.ops.aten.mul.Tensor(x, 4),), ODD)
+    engine_zoo.lowered("xla_trivial", lambda x: (torch.ops.aten.mul.Tensor(x, 4),), ODD)
     assert len(session._EXECUTABLES) == 1
-    same(first(ODD)[0], ODD * 3)
+    engine_zoo.same(first(ODD)[0], ODD * 3)
 
-    model = cnn()
+    model = engine_zoo.cnn()
     compiled = harness.compile(model, compiler("xla_trivial"))
     with torch.no_grad():
         for _ in range(2):
             x = torch.randn(2, 3, 8, 8)
-            same(compiled(x), model(x))
+            engine_zoo.same(compiled(x), model(x))
     assert set(harness.engines) == {"xla_trivial"}
 
 
@@ -307,7 +301,7 @@ def test_a_wrong_lowering_is_found(monkeypatch: pytest.MonkeyPatch, fresh_answer
     ):
         monkeypatch.setitem(vars(xla.XLA._answers), "known", {})
         monkeypatch.setattr(xla_lowerings, "lowering", lambda _, wrong=wrong: wrong)
-        answer = registry.get("xla").supports(node_of(torch.ops.aten.exp.default, ODD))
+        answer = registry.get("xla").supports(engine_zoo.node_of(torch.ops.aten.exp.default, ODD))
         assert not answer
         assert reason in answer.reason
 

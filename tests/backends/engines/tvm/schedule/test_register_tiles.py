@@ -11,24 +11,24 @@ from torch import nn
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.engines.tvm import target as tvm_target
 from dynamo_ext.backends.engines.tvm.schedule import register_tiles
-from dynamo_ext.backends.engines.tvm.schedule.register_tiles import (
-    AVX2,
-    AVX512,
-    NEON,
-    SSE,
-    Registers,
-)
 from tests.backends.engine_zoo import gives_what_eager_gives
 from tests.needs import needs
 
 needs("tvm")
 
-COUNT = {AVX512: 32, AVX2: 16, NEON: 32, SSE: 16}
+COUNT = {
+    register_tiles.AVX512: 32,
+    register_tiles.AVX2: 16,
+    register_tiles.NEON: 32,
+    register_tiles.SSE: 16,
+}
 SETS = pytest.mark.parametrize("fit", COUNT, ids=["AVX-512", "AVX2", "NEON", "SSE"])
 
 
 @pytest.fixture
-def with_registers(monkeypatch: pytest.MonkeyPatch, fit: Registers) -> Registers:
+def with_registers(
+    monkeypatch: pytest.MonkeyPatch, fit: register_tiles.Registers
+) -> register_tiles.Registers:
     monkeypatch.setattr(register_tiles, "registers", lambda: fit)
     return fit
 
@@ -36,14 +36,16 @@ def with_registers(monkeypatch: pytest.MonkeyPatch, fit: Registers) -> Registers
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("znver3", AVX2),
-        ("haswell", AVX2),
-        ("znver4", AVX512),
-        ("skylake-avx512", AVX512),
-        ("x86-64", SSE),
+        ("znver3", register_tiles.AVX2),
+        ("haswell", register_tiles.AVX2),
+        ("znver4", register_tiles.AVX512),
+        ("skylake-avx512", register_tiles.AVX512),
+        ("x86-64", register_tiles.SSE),
     ],
 )
-def test_a_cpu_has_the_registers_of_its_instructions(name: str, expected: Registers) -> None:
+def test_a_cpu_has_the_registers_of_its_instructions(
+    name: str, expected: register_tiles.Registers
+) -> None:
     tvm = tvm_target.package()
     target = tvm.target.Target({"kind": "llvm", "mcpu": name, "mtriple": "x86_64-linux-gnu"})
     assert register_tiles.of(target) is expected
@@ -51,7 +53,7 @@ def test_a_cpu_has_the_registers_of_its_instructions(name: str, expected: Regist
 
 @SETS
 @pytest.mark.usefixtures("with_registers")
-def test_a_tile_and_what_it_is_made_of_fit_the_registers(fit: Registers) -> None:
+def test_a_tile_and_what_it_is_made_of_fit_the_registers(fit: register_tiles.Registers) -> None:
     for size in range(1, 60):
         rows, columns = register_tiles.plane_tile(size, size)
         assert rows * columns * 2 + 3 <= COUNT[fit]
@@ -61,16 +63,18 @@ def test_a_tile_and_what_it_is_made_of_fit_the_registers(fit: Registers) -> None
 @SETS
 @pytest.mark.usefixtures("with_registers")
 @pytest.mark.parametrize("size", [7, 13, 14, 17, 19, 23, 27, 28, 55, 56, 112])
-def test_no_image_leaves_the_registers_empty(size: int, fit: Registers) -> None:
+def test_no_image_leaves_the_registers_empty(size: int, fit: register_tiles.Registers) -> None:
     rows, columns = register_tiles.plane_tile(size, size)
     wide = register_tiles.whole_tiles(size, rows) * register_tiles.whole_tiles(size, columns)
     assert rows * columns >= register_tiles.ENOUGH
     assert wide <= 1.25 * size * size
-    if fit is AVX512 and size in {7, 13, 14, 28, 55, 56, 112}:
+    if fit is register_tiles.AVX512 and size in {7, 13, 14, 28, 55, 56, 112}:
         assert wide == size * size
 
 
-BOTH = pytest.mark.parametrize("fit", [AVX2, AVX512], ids=["AVX2", "AVX-512"])
+BOTH = pytest.mark.parametrize(
+    "fit", [register_tiles.AVX2, register_tiles.AVX512], ids=["AVX2", "AVX-512"]
+)
 
 
 def right_and_in_tvm(harness: Any, model: nn.Module, x: torch.Tensor) -> None:
