@@ -118,14 +118,14 @@ class Compiler:
             message = f"{self.name} is not available: {lack}"
             return refused("unavailable", message, self.availability.remedy, lack)
         # One that tries others counts their time itself, and each of those has its record.
-        tries = fact(self.backend, "self_verifying")
+        compiles = not fact(self.backend, "self_verifying") and self.name != "eager"
         attempt = None
-        if not tries and self.name != "eager":
+        if compiles:
             version = self.availability.version
             attempt = crash_records.Attempt.of(self.name, version, graph, example_inputs)
         operations = sum(node.op.startswith("call_") for node in graph.graph.nodes)
         given, whole = first_run.current(), self.backend.whole_graph
-        expected = 0.0 if attempt is None else given.usual(self.name)
+        expected = given.usual(self.name) if compiles else 0.0
         if self.name in compile_costs.seen:
             expected = compile_costs.expected(self.name, operations, whole=whole)
         if journal.late("graph", expected=expected):
@@ -138,7 +138,7 @@ class Compiler:
         started = time.perf_counter()
         with given.working(self.name), Listening(), recorded:
             compiled = compile_graph(graph, example_inputs, context)
-        if attempt is not None:
+        if compiles:
             took = time.perf_counter() - started
             given.loaded(compile_costs.note(self.name, operations, took, whole=whole))
         return compiled

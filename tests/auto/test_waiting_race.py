@@ -42,7 +42,9 @@ def racer() -> Racer:
 
 @pytest.fixture(autouse=True)
 def _costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compile_costs, "seen", {"onnxrt": (10**9, 1e8), "inductor": (10**9, 1e10)})
+    monkeypatch.setattr(
+        compile_costs, "seen", {"onnxrt": (10**9, 1e8, 1, 0.0), "inductor": (10**9, 1e10, 1, 0.0)}
+    )
 
 
 class Slowly:

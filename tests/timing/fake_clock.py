@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dynamo_ext.auto import autotuned_graph, elimination, graph_race, program_trial
+from dynamo_ext.backends import compiler
 from dynamo_ext.measure import operation_profiler
 from dynamo_ext.timing import clock, first_run, race
 
@@ -10,6 +11,7 @@ USERS = (
     clock,
     race,
     autotuned_graph,
+    compiler,
     elimination,
     graph_race,
     program_trial,

@@ -17,6 +17,8 @@ def test_a_first_graph_tells_of_loading_and_not_of_operations() -> None:
     assert compile_costs.note("inductor", 3, 10.0, whole=True) == pytest.approx(9.2, abs=0.1)
     assert compile_costs.expected("inductor", 89, whole=True) < 5
     assert compile_costs.note("inductor", 89, 1.3, whole=True) == 0
+    compile_costs.note("inductor", 5, 8.0, whole=True)
+    assert compile_costs.expected("inductor", 5, whole=True) == 8, "as long as the last one"
 
 
 def test_what_compiling_took_here_is_expected_next_time() -> None:
