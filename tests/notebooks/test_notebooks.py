@@ -54,7 +54,7 @@ SHOWN = {
     },
     "training": {
         "usual": ("step 40:",),
-        "inside": ("runs as plain Python", "put the loop's body into a function"),
+        "inside": ("`train` ran as plain Python", "put the loop's body into a function"),
         "partitions": ("60 calls", r"forward\S* onnxrt \d+", r"backward\S* onnxrt \d+"),
         "untouched": ("^weights untouched: True$",),
     },
