@@ -79,7 +79,7 @@ class PairedCalls:
         args: Sequence[Any],
     ) -> None:
         """Time ``compiled`` and eager, as often as the run can afford."""
-        if calibration.is_active() or dispatch.saving_is_watched():
+        if calibration.is_active():
             return
         if (places := self._places.get(entry)) is None:
             entry.unpaired = _why_not(entry, graph, args)
@@ -89,7 +89,7 @@ class PairedCalls:
         pairs = entry.paired.get(sizes, [])
         taken = len(entry.paired)
         due = pairs or (taken < len(SIZES) and calls.count > SIZES[taken])
-        if entry.unpaired or _enough(pairs) or not due:
+        if entry.unpaired or _enough(pairs) or not due or dispatch.saving_is_watched():
             return
         left = first_run.current().left
         # A first call runs a cold engine and, as its check, a cold eager: a pair takes less.
