@@ -158,6 +158,8 @@ def _by_pairs(gains: Sequence[tuple[Graph, Gain]], now: float, rest: float) -> C
     )
     pairs = min(each.pairs for _, each in gains)
     source = f"{count(pairs, 'pair')} of calls of its graphs" if pairs else "races of its graphs"
+    longest, _ = max(gains, key=lambda each: each[0].calls * each[1].eager)
+    source += f"; {longest.faults}" * bool(longest.faults)
     return _estimate(now, ratio * now, (low, high), source)
 
 

@@ -70,7 +70,7 @@ class ComparisonResult:
 
         Without ``axes`` they are new ones, in a figure of pyplot's.
 
-        ``kind`` is ``Speedup`` (with intervals), ``Samples`` or ``Error`` (speed against error).
+        ``kind`` is ``Speedup`` (with intervals) or ``Samples``.
 
         Raises ``OptionError`` for another kind, where there is nothing to draw, or without
         matplotlib.

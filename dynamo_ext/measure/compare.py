@@ -23,6 +23,7 @@ from dynamo_ext.records.comparison import FEWEST_ROUNDS, Comparison, GraphCompar
 from dynamo_ext.records.machine import Work
 from dynamo_ext.timing import first_run
 from dynamo_ext.timing.machine_load import MachineLoad
+from dynamo_ext.timing.page_faults import KEEP_IT
 from dynamo_ext.timing.race import Plan, TimedCallable, race
 from dynamo_ext.torch_private import dispatch
 from dynamo_ext.torch_private.work import count_work, precision_of
@@ -257,6 +258,8 @@ class _Comparing:
         self._busy_cores = company.cores
         if company.sentence:
             self._notes.append(company.sentence)
+        if settings.baseline == "eager" and (said := base.faults.sentence):
+            self._notes.append(f"{said[0].upper()}{said[1:]}. {KEEP_IT}")
         if base.error is not None:
             self._stop_at(base, base.error)
         self._peaks()

@@ -22,6 +22,7 @@ from dynamo_ext.interruptions import failures
 from dynamo_ext.measure.multi_backend import with_gradients, without_history
 from dynamo_ext.numerics.rng_state import TorchState
 from dynamo_ext.timing import clock, first_run
+from dynamo_ext.timing.page_faults import PageFaults
 from dynamo_ext.torch_private import dispatch
 from dynamo_ext.torch_private.entered_modes import forward_of
 
@@ -44,6 +45,9 @@ LEAST = 0.03
 
 FIRST, LATER = (0.4, 0.08), (0.1, 0.02)
 """Shares of a run's compiling and of a graph's calls that may go to pairs: until then, and then."""
+
+AGAIN = 0.2, 0.5
+"""Share of a graph's compiling, and seconds, that may go to pairs in runs after that."""
 
 _NOT_COMPARED = frozenset({"auto", "eager"})
 """A race has times of its own, and eager is not faster than itself."""
@@ -83,6 +87,8 @@ class PairedCalls:
             return
         if (places := self._places.get(entry)) is None:
             entry.unpaired = _why_not(entry, graph, args)
+            if entry.cold_pairs is None and not run.compile_seconds:
+                entry.cold_pairs, entry.paired = entry.pairs, {}
             places = [place for place, each in enumerate(args) if isinstance(each, int)]
             self._places[entry] = places
         calls, sizes = run.calls[entry], tuple([args[place] for place in places])
@@ -91,36 +97,54 @@ class PairedCalls:
         due = pairs or (taken < len(SIZES) and calls.count > SIZES[taken])
         if entry.unpaired or _enough(pairs) or not due or dispatch.saving_is_watched():
             return
-        left = first_run.current().left
-        # A first call runs a cold engine and, as its check, a cold eager: a pair takes less.
-        both = calls.seconds + calls.backward_seconds
-        expected = sum(pairs[-1]) if pairs else both / calls.count / 4
+        engine, eager = compiled, forward_of(graph)
+        if entry.is_trained:
+            engine, eager = (partial(with_gradients, call) for call in (engine, eager))
         try:
-            while not _enough(pairs):
-                short = expected < LEAD_IN_SECONDS
-                cost = LEAD_IN_SECONDS + (SHORT_PAIRS + _WARM) * expected if short else expected
-                compiling, calling = FIRST if (few := len(pairs) < FEWEST_PAIRS) else LATER
-                # The calls of this graph alone: adding all up would cost more the more there are.
-                allowed = max(calling * both, few * LEAST)
-                allowed += min(compiling * run.compile_seconds, left)
-                if run.paired_seconds + cost > allowed:
-                    break
-                started, engine, eager = time.perf_counter(), compiled, forward_of(graph)
-                if entry.is_trained:
-                    engine, eager = (partial(with_gradients, call) for call in (engine, eager))
-                with _without_effects(entry, args) as own:
-                    if entry.is_trained and not pairs:
-                        # Inductor has no check, in which eager would have run.
-                        eager(*own)
-                    if short:
-                        pairs += self._in_a_row(engine, eager, own)
-                    else:
-                        pairs.append(self._in_turn(engine, eager, own, len(pairs)))
-                entry.paired[sizes] = pairs
-                expected = sum(pairs[-1])
-                run.paired_seconds += time.perf_counter() - started
+            self._take(run, entry, (engine, eager), args, pairs)
         except failures():  # the user's own call went well: no estimate, then
             entry.unpaired = "a further call of a graph failed"
+        if pairs:
+            entry.paired[sizes] = pairs
+
+    def _take(
+        self,
+        run: RunLog,
+        entry: GraphEntry,
+        both: tuple[Call, Call],
+        args: Sequence[Any],
+        pairs: list[Pair],
+    ) -> None:
+        """Add to ``pairs``, each of a call of the engine and one of eager, what may be taken."""
+        calls, left = run.calls[entry], first_run.current().left
+        # A first call runs a cold engine and, as its check, a cold eager: a pair takes less.
+        took = calls.seconds + calls.backward_seconds
+        known = pairs or entry.cold_pairs
+        expected = sum(known[-1]) if known else took / calls.count / 4
+        again = min(AGAIN[0] * entry.compile_seconds, AGAIN[1]) * (entry.cold_pairs is not None)
+        while not _enough(pairs):
+            short = expected < LEAD_IN_SECONDS
+            cost = LEAD_IN_SECONDS + (SHORT_PAIRS + _WARM) * expected if short else expected
+            compiling, calling = FIRST if (few := len(pairs) < FEWEST_PAIRS) else LATER
+            # The calls of this graph alone: adding all up would cost more the more there are.
+            allowed = max(calling * took, few * LEAST, again)
+            allowed += min(compiling * run.compile_seconds, left)
+            if run.paired_seconds + cost > allowed:
+                break
+            started = time.perf_counter()
+            entry.faults = entry.faults if pairs else PageFaults()
+            with _without_effects(entry, args) as own:
+                if entry.is_trained and not pairs:
+                    # Inductor has no check, in which eager would have run.
+                    both[1](*own)
+                if short:
+                    pairs += self._in_a_row(*both, own)
+                else:
+                    pairs.append(self._in_turn(*both, own, len(pairs), entry.faults))
+            if entry.cold_pairs and len(pairs) >= FEWEST_PAIRS:
+                entry.cold_pairs = ()
+            expected = sum(pairs[-1])
+            run.paired_seconds += time.perf_counter() - started
 
     def _in_a_row(self, compiled: Call, eager: Call, args: Sequence[Any]) -> list[Pair]:
         """Several pairs of short calls, the engine's with its threads awake and no others.
@@ -137,16 +161,18 @@ class PairedCalls:
         theirs = [self._seconds(eager, args) for _ in range(_WARM + SHORT_PAIRS)]
         return list(zip(engine, theirs[_WARM:], strict=True))
 
-    def _in_turn(self, compiled: Call, eager: Call, args: Sequence[Any], known: int) -> Pair:
+    def _in_turn(
+        self, compiled: Call, eager: Call, args: Sequence[Any], known: int, faults: PageFaults
+    ) -> Pair:
         """One pair, the engine first in every second one."""
         order = (eager, compiled) if known % 2 else (compiled, eager)
-        took = {call: self._alone(call, args) for call in order}
+        took = {}
+        for call in order:
+            # In the user's calls the other one's threads do not spin.
+            clock.wait_for_idle_threads()
+            with faults.of(1) if call is eager else contextlib.nullcontext():
+                took[call] = self._seconds(call, args)
         return took[compiled], took[eager]
-
-    def _alone(self, call: Call, args: Sequence[Any]) -> float:
-        # In the user's calls the other one's threads do not spin.
-        clock.wait_for_idle_threads()
-        return self._seconds(call, args)
 
     def _seconds(self, call: Call, args: Sequence[Any]) -> float:
         return clock.seconds_per_call(lambda: call(*args), 1, self._wait)

@@ -112,10 +112,10 @@ class Graph:
     ``untimed`` is why its operations' times are not known. ``backward_seconds`` are not in
     ``run_seconds``; ``backward_untimed``: autograd runs its operations one by one.
     ``pairs`` are seconds of a further call and of one in eager, one after the other, in this run
-    or an earlier one, with the backward passes if it ``is_trained``; ``unpaired`` is why it has
-    none. ``kept`` are those of its products that are not lowered with the others; ``lowered`` are
-    the operations of products that a call runs in the lower precision that was asked for, ``None``
-    where unknown.
+    or an earlier one, with the backward passes if it ``is_trained``; ``faults`` says what eager's
+    took for memory, ``unpaired`` why it has none. ``kept`` are those of its products that are not
+    lowered with the others; ``lowered`` are the operations of products that a call runs in the
+    lower precision that was asked for, ``None`` where unknown.
     """
 
     id: str
@@ -136,6 +136,7 @@ class Graph:
     backward_seconds: float = 0.0
     backward_untimed: bool = False
     pairs: tuple[tuple[float, float], ...] = ()
+    faults: str = ""
     is_trained: bool = False
     unpaired: str = ""
     kept: tuple[KeptOperation, ...] = ()

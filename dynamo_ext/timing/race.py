@@ -15,6 +15,7 @@ from dynamo_ext.interruptions import failures
 from dynamo_ext.records.comparison import FEWEST_ROUNDS, USUAL_ROUNDS, Speedup, Timing
 from dynamo_ext.records.progress import RaceProgress
 from dynamo_ext.timing import clock, statistics
+from dynamo_ext.timing.page_faults import PageFaults
 
 MOST_ROUNDS = 1_000
 TIGHT = 0.01
@@ -41,6 +42,7 @@ class TimedCallable:
     before: Callable[[], object] | None = None
     wait: Callable[[], object] = clock.nothing
     samples: list[float] = field(default_factory=list)
+    faults: PageFaults = field(default_factory=PageFaults)
     calls: int = 1
     error: Exception | None = None
     warm: float = 0.0
@@ -60,7 +62,8 @@ class TimedCallable:
             # The one before has left other data in the caches, and this one's threads asleep.
             for _ in range((self.calls + 1) // 2):
                 self.call()
-        self.samples.append(self._read())
+        with self.faults.of(self.calls):
+            self.samples.append(self._read())
 
     def _ready(self) -> None:
         if self.before is not None:

@@ -39,17 +39,11 @@ def new_axes(wide: float, tall: float) -> Axes:
 
 
 def label(
-    axes: Axes,
-    place: tuple[float, float],
-    words: str,
-    colour: str,
-    *,
-    left: bool = False,
-    **more: Any,
+    axes: Axes, place: tuple[float, float], words: str, colour: str, *, left: bool = False
 ) -> None:
-    """Write words beside a place; ``more`` is matplotlib's."""
+    """Write words beside a place."""
     side: dict[str, Any] = {"xytext": (-8 if left else 8, 0), "ha": "right" if left else "left"}
-    look = side | {"va": "center", "fontsize": 9, "annotation_clip": False} | more
+    look = side | {"va": "center", "fontsize": 9, "annotation_clip": False}
     axes.annotate(words, place, textcoords="offset points", color=colour, parse_math=False, **look)
 
 

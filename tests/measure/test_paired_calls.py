@@ -93,6 +93,23 @@ def test_a_graph_is_called_further_and_then_no_more(cells, further):
     assert dynamo_ext.last_report().paired_seconds == 0.0
 
 
+@pytest.mark.usefixtures("generous")
+def test_pairs_of_the_run_that_compiled_count_until_there_are_others(cells, monkeypatch):
+    took = [0.05]
+    monkeypatch.setattr(PairedCalls, "_seconds", lambda *_: took[-1])
+    graphs = [report(cells, "y = model(x)").graphs[0]]
+    took.append(0.02)
+    # No time for one more, then for all.
+    monkeypatch.setattr(paired_calls, "AGAIN", (0.0, 0.0))
+    for shares in [(0.0, 0.0), (0.0, 1_000.0)]:
+        monkeypatch.setattr(paired_calls, "LATER", shares)
+        monkeypatch.setattr(paired_calls, "FIRST", shares)
+        graphs.append(report(cells, "y = model(x)").graphs[0])
+    cold, still, warm = (graph.pairs for graph in graphs)
+    assert cold == still == ((0.05, 0.05),) * paired_calls.MOST_PAIRS
+    assert warm == ((0.02, 0.02),) * paired_calls.MOST_PAIRS
+
+
 @pytest.mark.usefixtures("generous", "further")
 def test_pairs_of_a_run_on_a_busy_machine_are_forgotten(cells, monkeypatch):
     monkeypatch.setattr(runner, "MachineLoad", lambda: Company(0.8))

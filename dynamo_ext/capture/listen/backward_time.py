@@ -58,6 +58,7 @@ def _time(node: Any, entry: GraphEntry, counted: GraphCalls, run: RunLog) -> Non
         if not entry.is_trained:
             entry.is_trained = True
             entry.paired.clear()
+            entry.cold_pairs = None
 
     # With `retain_graph`, the node runs more than once.
     node.register_prehook(start)

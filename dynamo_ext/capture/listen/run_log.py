@@ -19,6 +19,7 @@ from dynamo_ext.capture.torch_private import frame_eval
 from dynamo_ext.records.capture import GraphBreak, Guard, LoopTurns, Recompile
 from dynamo_ext.records.graph import Operation
 from dynamo_ext.records.report import Fallback
+from dynamo_ext.timing.page_faults import PageFaults
 
 if TYPE_CHECKING:
     import types
@@ -81,8 +82,9 @@ class GraphEntry:
 
     ``paired`` has, by the numbers among its inputs (sizes that may change), seconds of calls in the
     engine and of calls in eager, made one after the other, with their backward passes where one
-    that ``is_trained`` had some; ``unpaired`` is why there are none. One that ``is_left_to_python``
-    was called often, and gains nothing captured.
+    that ``is_trained`` had some; ``unpaired`` is why there are none. ``cold_pairs`` are those of
+    the run that compiled it, until a later run has enough; ``None`` before that run; ``faults``
+    are eager's. One that ``is_left_to_python`` was called often, and gains nothing captured.
     """
 
     frame: FrameEntry
@@ -99,12 +101,14 @@ class GraphEntry:
     compile_started: float = 0.0
     compile_seconds: float = 0.0
     paired: dict[tuple[int, ...], list[tuple[float, float]]] = field(default_factory=dict)
+    cold_pairs: tuple[tuple[float, float], ...] | None = None
+    faults: PageFaults = field(default_factory=PageFaults)
     unpaired: str = ""
 
     @property
     def pairs(self) -> tuple[tuple[float, float], ...]:
         """Those of all sizes."""
-        return tuple(pair for pairs in self.paired.values() for pair in pairs)
+        return self.cold_pairs or tuple(pair for pairs in self.paired.values() for pair in pairs)
 
 
 @dataclass

@@ -121,6 +121,7 @@ def _graph(entry: GraphEntry, run: RunLog, name: str, breaks: DistinctBreaks, fi
         backward_seconds=calls.backward_seconds,
         backward_untimed=calls.backward_untimed,
         pairs=entry.pairs,
+        faults=entry.faults.sentence,
         is_trained=entry.is_trained,
         unpaired=entry.unpaired,
         kept=tuple(entry.journal.kept.values()),

@@ -1,4 +1,4 @@
-"""Speedups, samples and errors of a comparison as charts."""
+"""Speedups and samples of a comparison as charts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from dynamo_ext.errors import OptionError
 from dynamo_ext.formatting import clip, count, printable, seconds
 from dynamo_ext.records.comparison import CandidateResult, Comparison
 from dynamo_ext.widgets import drawn
-from dynamo_ext.widgets.comparison import pareto
 from dynamo_ext.widgets.comparison.summary import counted, interval, ratio, verdict
 from dynamo_ext.widgets.drawn import label
 from dynamo_ext.widgets.html.markup import Markup, element, quiet
@@ -24,11 +23,10 @@ NOTHING = "There is nothing to draw: no candidate was timed."
 _HEADS = {
     "Speedup": "Speedup over the baseline, with its interval",
     "Samples": "Time of a call: all rounds, the line is the median",
-    "Error": "Relative error of the results; the line joins those that none beats in both",
 }
 KINDS = tuple(_HEADS)
-_WIDTH, _SQUARE, _ROW, _FRAME = 6.6, 3.4, 0.34, 0.75
-"""Inches: of a chart, the height of one with points, that of a row, and what is around rows."""
+_WIDTH, _ROW, _FRAME = 6.6, 0.34, 0.75
+"""Inches: of a chart, the height of a row, and what is around rows."""
 
 # Three to one or better against white and against black; the marker's shape and the words beside
 # it say the same.
@@ -57,11 +55,7 @@ class Chart:
         self, record: Comparison, rows: Sequence[CandidateResult], kind: str, *, log: bool = False
     ) -> None:
         self.record, self.kind, self.log = record, kind, log
-        if kind == "Error":
-            self.rows = pareto.compared(record, rows)
-        else:
-            counts = kind == "Speedup"
-            self.rows = [r for r in rows if (counted(record, r) if counts else r.timing)]
+        self.rows = [r for r in rows if (counted(record, r) if kind == "Speedup" else r.timing)]
 
     @property
     def alt(self) -> str:
@@ -115,8 +109,6 @@ class Chart:
 
     def _said(self, candidate: CandidateResult) -> str:
         name = printable(candidate.name)
-        if self.kind == "Error":
-            return pareto.said(candidate)
         if self.kind == "Speedup" and candidate.speedup:
             of = f"{ratio(candidate.speedup.ratio)}, interval {interval(candidate.speedup)}"
             return f"{name} {of}, {verdict(self.record, candidate)[2:]}"
@@ -128,8 +120,7 @@ class Chart:
 
     def _inches(self) -> tuple[float, float]:
         room = 1.6 if self.kind == "Samples" else 1.0
-        tall = _SQUARE if self.kind == "Error" else _FRAME + _ROW * room * len(self.rows)
-        return _WIDTH, tall
+        return _WIDTH, _FRAME + _ROW * room * len(self.rows)
 
     def _draw(self, axes: Axes, text: str, quiet: str) -> None:
         axes.set_xlabel(_HEADS[self.kind], color=quiet, fontsize=9, parse_math=False)
@@ -137,9 +128,6 @@ class Chart:
         axes.spines[["top", "right"]].set_visible(False)
         axes.spines[["left", "bottom"]].set_color(quiet)
         axes.patch.set_visible(False)
-        if self.kind == "Error":
-            pareto.draw(axes, self.rows, text, quiet)
-            return
         _dress(axes, [clip(printable(each.name), _NAME) for each in self.rows], text, quiet)
         if self.log:
             axes.set_xscale("log")

@@ -36,13 +36,13 @@ def text(record: Comparison) -> str:
 
 def html(record: Comparison) -> Markup:
     """Render the comparison in one element that reads well without style, script and SVG."""
-    drawn = [each.png() for each in _charts(record)]
+    drawn = [_speedups(record).png()]
     return element("div", STYLE, *_parts(record, drawn), class_="dx dx-static")
 
 
 def page(record: Comparison) -> str:
     """Make a page of its own that needs no network: light or dark, its columns sortable."""
-    drawn = [each.svg() for each in _charts(record)]
+    drawn = [_speedups(record).svg()]
     samples = Chart(record, columns.ordered(record), "Samples", log=wide(record))
     if samples.rows:
         drawn.append(markup.titled("Samples", samples.svg()))
@@ -93,10 +93,8 @@ def _noted(record: Comparison) -> Iterator[str]:
             yield sentence(f"{each.name}: {clause}")
 
 
-def _charts(record: Comparison) -> list[Chart]:
-    rows = columns.ordered(record)
-    speed = Chart(record, rows, "Speedup", log=wide(record))
-    return [speed, Chart(record, rows, "Error")] if record.has_precisions else [speed]
+def _speedups(record: Comparison) -> Chart:
+    return Chart(record, columns.ordered(record), "Speedup", log=wide(record))
 
 
 def _parts(

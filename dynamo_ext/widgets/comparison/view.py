@@ -35,7 +35,7 @@ class ComparisonView(live.View):
         self._controls()
         self.panes = {name: widgets.HTML() for name in TITLES}
         children = {name: [self.panes[name]] for name in TITLES}
-        children["Speed"].insert(0, row(self.sort, self.order, self.columns, self.chart))
+        children["Speed"].insert(0, row(self.sort, self.order, self.columns))
         children["Graphs"].insert(0, self.graph)
         self.tabs = widgets.Tab(
             children=[widgets.VBox(children[name]) for name in TITLES],
@@ -52,7 +52,7 @@ class ComparisonView(live.View):
         self.widget = widgets.VBox([head, *using, common, self.tabs, foot])
         self.widget.add_class("dx-live")
         self.tabs.observe(self._redraw, "selected_index")
-        for each in (self.find, self.log, self.columns, self.chart, self.graph, self.order):
+        for each in (self.find, self.log, self.columns, self.graph, self.order):
             each.observe(self._change, "value")
         self.sort.observe(self._resort, "value")
         self._change()
@@ -71,7 +71,6 @@ class ComparisonView(live.View):
         )
         self.order.add_class("dx-order")
         self.columns = control("Dropdown", "Columns", "230px", options=list(columns.GROUPS))
-        self.chart = control("Dropdown", "Chart", "150px", options=["Speedup", "Error"])
         graphs = [("none", ""), *((g.graph, g.graph) for g in record.graphs)]
         self.graph = control("Dropdown", "Graph in detail", "240px", options=graphs)
         self.graph.layout.display = None if record.graphs else "none"
@@ -157,7 +156,7 @@ class ComparisonView(live.View):
         )
         hidden = len(record.candidates) - len(rows)
         left = markup.quiet(f"{count(hidden, 'candidate')} filtered out.") if hidden else ""
-        chart = Chart(record, rows, self.chart.value, log=self.log.value).svg()
+        chart = Chart(record, rows, "Speedup", log=self.log.value).svg()
         return markup.join([table, left, chart, markup.quiet(limit(record))])
 
     def _graphs(self, names: list[str]) -> Markup:

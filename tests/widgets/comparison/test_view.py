@@ -71,14 +71,10 @@ def test_the_filter_looks_at_name_option_and_verdict(view):
     assert "No candidate matches" in view.panes["Speed"].value
 
 
-def test_log_scale_and_chart_change_the_drawing(view):
-    drawn = [view.panes["Speed"].value]
+def test_log_scale_changes_the_drawing(view):
+    before = view.panes["Speed"].value
     view.log.value = not view.log.value
-    drawn.append(view.panes["Speed"].value)
-    view.chart.value = "Error"
-    drawn.append(view.panes["Speed"].value)
-    assert len(set(drawn)) == 3
-    assert "Relative error of the results" in drawn[-1]
+    assert view.panes["Speed"].value != before
 
 
 def test_columns_follow_their_control(view):
