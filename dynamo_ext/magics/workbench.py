@@ -113,8 +113,8 @@ class Workbench:
         if arguments.mode == "optimize":
             session.remember_compiler(tracer.compiler)
         text.name_for_tracebacks(state.program.filename)
-        given = FirstRun(self._seconds(arguments, tracer), before=state.given)
-        state.given = given
+        given = state.given = FirstRun(self._seconds(arguments, tracer), before=state.given)
+        given.loaded_before(took + sum(seconds for _, seconds in self.loads))
         waiting.spent = lambda: (given.spent, given.seconds)
         run = RunLog(
             cell_file=state.program.filename,

@@ -85,6 +85,12 @@ class FirstRun:
         """Note how much of the work is what only the first of its kind takes."""
         self._loading += seconds
 
+    def loaded_before(self, seconds: float) -> None:
+        """Count what loading torch's compiler and a backend took before the run: a user waits."""
+        self._spent += seconds
+        self._loading += seconds
+        self._begun -= seconds
+
     def close(self) -> None:
         """Have nothing further begin."""
         self._spent = math.inf

@@ -88,3 +88,5 @@ def test_loading_an_engine_is_not_expected_again() -> None:
         stopped.now += 0.01
     assert given.spent == pytest.approx(0.11)
     assert given.usual("forward") == given.usual("new") == pytest.approx(0.03)
+    given.loaded_before(0.05)
+    assert (given.left, given.usual("new")) == (pytest.approx(0.04), pytest.approx(0.03))

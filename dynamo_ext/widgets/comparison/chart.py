@@ -42,19 +42,17 @@ _LOOKS = {
 _NAME = 28
 _BINS = 60
 _SAME = 1.02
-_WIDE = 20
+_NARROW, _WIDE = 3, 20
 
 
 class Chart:
     """A chart of ``kind`` (one of ``KINDS``) as SVG and PNG, with the words that stand for it.
 
-    ``rows`` are the candidates to draw, the first one on top; ``log`` makes the axis logarithmic.
+    ``rows`` are the candidates to draw, the first one on top.
     """
 
-    def __init__(
-        self, record: Comparison, rows: Sequence[CandidateResult], kind: str, *, log: bool = False
-    ) -> None:
-        self.record, self.kind, self.log = record, kind, log
+    def __init__(self, record: Comparison, rows: Sequence[CandidateResult], kind: str) -> None:
+        self.record, self.kind = record, kind
         self.rows = [r for r in rows if (counted(record, r) if kind == "Speedup" else r.timing)]
 
     @property
@@ -129,8 +127,8 @@ class Chart:
         axes.spines[["left", "bottom"]].set_color(quiet)
         axes.patch.set_visible(False)
         _dress(axes, [clip(printable(each.name), _NAME) for each in self.rows], text, quiet)
-        if self.log:
-            axes.set_xscale("log")
+        # Twice and half as fast are as far from 1, and what takes a tenth of the time is seen.
+        axes.set_xscale("log")
         if self.kind == "Speedup":
             _speedups(axes, self, text, quiet)
             return
@@ -156,7 +154,10 @@ def _speedups(axes: Axes, chart: Chart, text: str, quiet: str) -> None:
         words = f"{ratio(speedup.ratio)} {verdict(chart.record, each)[2:]}"
         label(axes, (max(speedup.high, 1.0), row), words, text)
     values = [1.0, *(end for _, speedup in shown for end in (speedup.low, speedup.high))]
-    _limits(axes, min(values), max(values), log=chart.log)
+    low, high = min(values), max(values)
+    reach = max(high / low, 1.2)
+    axes.set_xlim(low / reach ** (0.35 if low < 1 else 0.06), high * reach**0.35)
+    _ticks(axes, reach)
     note = f"1× is {base}; the band is what counts as the same"
     axes.set_title(note, color=quiet, fontsize=8.5, loc="left", parse_math=False)
     axes.xaxis.set_major_formatter("{x:g}×")
@@ -169,7 +170,7 @@ def _samples(axes: Axes, chart: Chart, text: str) -> None:
     low = min(float(each.min()) for each in samples)
     # A few rounds that met another process would squeeze all others into one bin.
     high = max(float(np.quantile(each, 0.98)) for each in samples) * 1.05
-    bins = np.geomspace(low, high, _BINS + 1) if chart.log else np.linspace(0, high, _BINS + 1)
+    bins = np.geomspace(low, high, _BINS + 1)
     for row, (each, values) in enumerate(zip(chart.rows, samples, strict=True)):
         colour, _ = _look(chart, each)
         heights, _ = np.histogram(values, bins)
@@ -179,29 +180,17 @@ def _samples(axes: Axes, chart: Chart, text: str) -> None:
         axes.plot([middle, middle], [row + 0.4, row - 0.45], color=text, linewidth=1.4)
         beyond = int((values > high).sum())
         words = seconds(middle) + (f", {count(beyond, 'slower round')} beyond" if beyond else "")
-        far = middle > (low * high) ** 0.5 if chart.log else middle > high / 2
-        label(axes, (middle, row - 0.3), words, text, left=far)
-    axes.set_xlim(low * 0.95 if chart.log else 0, high)
-    if chart.log:
-        _log_ticks(axes, high / low)
+        label(axes, (middle, row - 0.3), words, text, left=middle > (low * high) ** 0.5)
+    axes.set_xlim(low * 0.95, high)
+    _ticks(axes, high / low)
 
 
-def _limits(axes: Axes, low: float, high: float, *, log: bool) -> None:
-    if log:
-        reach = max(high / low, 1.2)
-        axes.set_xlim(low / reach ** (0.35 if low < 1 else 0.06), high * reach**0.35)
-        _log_ticks(axes, reach)
-    else:
-        reach = max(high - low, 0.05 * high)
-        axes.set_xlim(max(low - 0.35 * reach, 0), high + 0.35 * reach)
-
-
-def _log_ticks(axes: Axes, reach: float) -> None:
+def _ticks(axes: Axes, reach: float) -> None:
     """Mark more than powers of ten: most comparisons span less than one."""
-    from matplotlib.ticker import LogLocator, NullLocator
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
     subs = (1, 2, 5) if reach > _WIDE else (1, 1.5, 2, 3, 5, 7)
-    axes.xaxis.set_major_locator(LogLocator(subs=subs))
+    axes.xaxis.set_major_locator(LogLocator(subs=subs) if reach > _NARROW else MaxNLocator(5))
     axes.xaxis.set_minor_locator(NullLocator())
 
 

@@ -43,7 +43,7 @@ def html(record: Comparison) -> Markup:
 def page(record: Comparison) -> str:
     """Make a page of its own that needs no network: light or dark, its columns sortable."""
     drawn = [_speedups(record).svg()]
-    samples = Chart(record, columns.ordered(record), "Samples", log=wide(record))
+    samples = Chart(record, columns.ordered(record), "Samples")
     if samples.rows:
         drawn.append(markup.titled("Samples", samples.svg()))
     parts = _parts(record, drawn, click=lambda title: f"dxSort(this, {json.dumps(title)})")
@@ -94,7 +94,7 @@ def _noted(record: Comparison) -> Iterator[str]:
 
 
 def _speedups(record: Comparison) -> Chart:
-    return Chart(record, columns.ordered(record), "Speedup", log=wide(record))
+    return Chart(record, columns.ordered(record), "Speedup")
 
 
 def _parts(
@@ -114,12 +114,6 @@ def _parts(
         name = f"{comparison_graphs.TITLE} ({len(record.graphs):,})"
         parts.append(markup.titled(name, graphs))
     return [*parts, notes(record)]
-
-
-def wide(record: Comparison) -> bool:
-    """Whether the speedups span so much that a linear axis would hide the small ones."""
-    ratios = [each.speedup.ratio for each in record.candidates if each.speedup]
-    return bool(ratios) and max(*ratios, 1.0) / min(*ratios, 1.0) > 5  # noqa: PLR2004 - by eye
 
 
 def _title(record: Comparison) -> str:

@@ -47,12 +47,11 @@ class ComparisonView(live.View):
         )
         head = widgets.HTML(STYLE + framed(static.lead(record)))
         foot = widgets.HTML(framed(static.notes(record)))
-        common = row(self.find, self.log)
         using = self._using(use) if use is not None else []
-        self.widget = widgets.VBox([head, *using, common, self.tabs, foot])
+        self.widget = widgets.VBox([head, *using, row(self.find), self.tabs, foot])
         self.widget.add_class("dx-live")
         self.tabs.observe(self._redraw, "selected_index")
-        for each in (self.find, self.log, self.columns, self.graph, self.order):
+        for each in (self.find, self.columns, self.graph, self.order):
             each.observe(self._change, "value")
         self.sort.observe(self._resort, "value")
         self._change()
@@ -60,9 +59,6 @@ class ComparisonView(live.View):
     def _controls(self) -> None:
         record = self._record
         self.find = control("Text", "Filter", "260px", placeholder="name, option or verdict")
-        timed = any(each.speedup for each in record.candidates)
-        log = timed and static.wide(record)
-        self.log = control("Checkbox", "Log scale", "110px", value=log, indent=False)
         sorts = [_BEST_FIRST, *columns.SORTS]
         self.sort = control("Dropdown", "Sort by", "200px", options=sorts)
         self.sort.add_class("dx-sort")
@@ -149,14 +145,14 @@ class ComparisonView(live.View):
         if name == "Graphs":
             return self._graphs([each.name for each in rows])
         if name == "Samples":
-            return Chart(record, rows, "Samples", log=self.log.value).svg()
+            return Chart(record, rows, "Samples").svg()
         reverse = self.order.value
         table = comparison_table.html(
             record, rows, self.columns.value, by=by, reverse=reverse, click=self._click
         )
         hidden = len(record.candidates) - len(rows)
         left = markup.quiet(f"{count(hidden, 'candidate')} filtered out.") if hidden else ""
-        chart = Chart(record, rows, "Speedup", log=self.log.value).svg()
+        chart = Chart(record, rows, "Speedup").svg()
         return markup.join([table, left, chart, markup.quiet(limit(record))])
 
     def _graphs(self, names: list[str]) -> Markup:

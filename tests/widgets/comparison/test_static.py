@@ -218,10 +218,9 @@ def test_text_says_how_it_was_measured_and_what_to_know(compared):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("log", [False, True])
-def test_a_chart_is_named_and_takes_the_themes_colours(compared, kind, log):
+def test_a_chart_is_named_and_takes_the_themes_colours(compared, kind):
     record = compared["full"]
-    made = Chart(record, record.candidates, kind, log=log).svg()
+    made = Chart(record, record.candidates, kind).svg()
     assert '<svg role="img" aria-label="' in made
     assert "var(--jp-ui-font-color1, currentColor)" in made
     assert "#010203" not in made

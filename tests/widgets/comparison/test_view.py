@@ -71,12 +71,6 @@ def test_the_filter_looks_at_name_option_and_verdict(view):
     assert "No candidate matches" in view.panes["Speed"].value
 
 
-def test_log_scale_changes_the_drawing(view):
-    before = view.panes["Speed"].value
-    view.log.value = not view.log.value
-    assert view.panes["Speed"].value != before
-
-
 def test_columns_follow_their_control(view):
     view.columns.value = "All"
     assert "Max rel. error" in view.panes["Speed"].value

@@ -15,7 +15,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch._dynamo.variables.lists import BaseListVariable, RangeVariable
+from torch._dynamo.variables.lists import (
+    BaseListVariable,
+    ListIteratorVariable,
+    RangeIteratorVariable,
+)
 from torch._dynamo.variables.nn_module import UnspecializedNNModuleVariable
 from torch._dynamo.variables.tensor import TensorVariable
 from torch._guards import TracingContext
@@ -124,9 +128,12 @@ def end_turn(upstream: Callable[..., Any], tx: Any, inst: Any) -> Any:
         in_cell = own and block_of(users_code(owner)) is not None
         if in_cell and (turns.count >= MOST_TURNS or added >= MOST_OPERATIONS):
             _give_up(tx, "its loop has many turns.")
-        long = added >= _OPERATIONS or clock() - turns.started >= _SECONDS
-        if (turns.alike >= _ALIKE and long) or turns.count * span >= _INSTRUCTIONS:
-            _give_up(tx, f"{turns.count} turns of its loop would be {added} operations of a graph.")
+        # After some turns, the others are taken to be as they are.
+        whole = turns.count + (_left(tx.stack) if turns.count >= MOST_TURNS else 0)
+        more = whole / turns.count
+        long = added * more >= _OPERATIONS or (clock() - turns.started) * more >= _SECONDS
+        if (turns.alike >= _ALIKE and long) or whole * span >= _INSTRUCTIONS:
+            _give_up(tx, f"{whole} turns of its loop would be {round(added * more)} operations.")
     return upstream(tx, inst)
 
 
@@ -141,11 +148,19 @@ def begin_loop(upstream: Callable[..., Any], tx: Any, inst: Any) -> Any:
     return upstream(tx, inst)
 
 
+def _left(stack: list[Any]) -> int:
+    """Turns that the loop at whose end this is has left; 0 where that is not known."""
+    iterator = stack[-1] if stack else None
+    if isinstance(iterator, RangeIteratorVariable):
+        return iterator.len
+    return len(iterator.items) - iterator.index if isinstance(iterator, ListIteratorVariable) else 0
+
+
 def _length(iterable: Any) -> int:
     """Turns of a loop over it; 0 where that is not known before it begins."""
-    if isinstance(iterable, RangeVariable):
+    if range_length := getattr(iterable, "range_length", None):
         known = all(each.is_python_constant() for each in iterable.items)
-        return iterable.range_length() if known else 0
+        return range_length() if known else 0
     if isinstance(iterable, BaseListVariable):
         return len(iterable.items)
     size = getattr(iterable, "size", None) if isinstance(iterable, TensorVariable) else None

@@ -67,12 +67,15 @@ def test_a_comprehension_of_many_elements_is_python(cells: Live) -> None:
     assert (3, 100) in sizes(report)
 
 
+@pytest.mark.parametrize("over", ["range(n)", "[0] * n"])
 @pytest.mark.parametrize("turns", [12, 600])
 def test_a_functions_loop_with_the_same_callees_runs_in_python_when_it_is_long(
-    cells: Live, turns: int
+    cells: Live, monkeypatch: pytest.MonkeyPatch, turns: int, over: str
 ) -> None:
+    traced: list[float] = []
+    monkeypatch.setattr(loops, "clock", lambda: traced.append(0.0) or 0.0)
     cells.well(
-        "def solve(y, n):\n    for _ in range(n):\n        y = step(y)\n    return y\n"
+        f"def solve(y, n):\n    for _ in {over}:\n        y = step(y)\n    return y\n"
         "def step(y):\n    return (net(y) * 0.1).tanh() + y"
     )
     text = f"y = solve(x + 1, {turns}) * 2"
@@ -83,7 +86,8 @@ def test_a_functions_loop_with_the_same_callees_runs_in_python_when_it_is_long(
     assert bool(in_python) == (turns > 100)
     if in_python:
         assert "`solve` runs in Python" in in_python[0].explanation
-        # What a turn calls is captured by itself.
+        # What all turns would be is known after some; what a turn calls is captured by itself.
+        assert len(traced) < 3 * loops.MOST_TURNS
         assert turns in {calls for _, calls in sizes(report)}
 
 
