@@ -102,7 +102,6 @@ def test_pairs_of_the_run_that_compiled_count_until_there_are_others(cells, monk
     # No time for one more, then for all.
     monkeypatch.setattr(paired_calls, "AGAIN", (0.0, 0.0))
     for shares in [(0.0, 0.0), (0.0, 1_000.0)]:
-        monkeypatch.setattr(paired_calls, "LATER", shares)
         monkeypatch.setattr(paired_calls, "FIRST", shares)
         graphs.append(report(cells, "y = model(x)").graphs[0])
     cold, still, warm = (graph.pairs for graph in graphs)

@@ -17,8 +17,8 @@ from dynamo_ext.capture.code.function_code import codes_within
 from dynamo_ext.capture.code.source_lines import is_library
 from dynamo_ext.capture.torch_private import traced_frames
 
-_MOST_ITEMS = 64
-_DEEPEST = 6
+_TENSORS = torch.Tensor, torch.nn.Module
+_MOST_ITEMS, _DEEPEST = 64, 6
 
 _far_from_torch: MutableMapping[Any, int] = WeakIdKeyDictionary()
 """Classes and functions of libraries that lead to nothing of torch's, with how far was looked."""
@@ -40,18 +40,18 @@ class _Search:
         self._seen: set[int] = set()
 
     def names(self, code: types.CodeType, namespace: Mapping[str, Any], depth: int) -> bool:
-        key = id(code)
-        if key in self._seen or depth < 0:
+        if id(code) in self._seen or depth < 0:
             return False
-        self._seen.add(key)
-        return any(
-            self.value(namespace[name], depth) for name in names_read(code) if name in namespace
-        )
+        self._seen.add(id(code))
+        values = [namespace[name] for name in names_read(code) if name in namespace]
+        # A tensor is seen at once: a figure beside it leads to hundreds of objects.
+        at_once = any(issubclass(type(each), _TENSORS) for each in values)
+        return at_once or any(self.value(each, depth) for each in values)
 
     def value(self, value: Any, depth: int) -> bool:  # noqa: PLR0911 - one line a kind
         # `isinstance` would ask the object's own `__class__`, which may be the user's code.
         kind = type(value)
-        if issubclass(kind, (torch.Tensor, torch.nn.Module)):
+        if issubclass(kind, _TENSORS):
             return True
         if value is None or issubclass(kind, (str, bytes, int, float, complex)) or depth < 0:
             return False

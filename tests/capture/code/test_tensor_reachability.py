@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 import torch
 
-from dynamo_ext.capture.code.tensor_reachability import reaches_tensors
+from dynamo_ext.capture.code import tensor_reachability
+
+CYCLE: list[Any] = []
+CYCLE.append(CYCLE)
 
 
 def uses(v: Any) -> Any:
@@ -44,7 +47,7 @@ def closed_over() -> Any:
 
 
 def reached(text: str, **names: Any) -> bool:
-    return reaches_tensors(compile(text, "<cell>", "exec"), names)
+    return tensor_reachability.reaches_tensors(compile(text, "<cell>", "exec"), names)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +81,7 @@ def test_tensors_are_found(value: Any) -> None:
 @pytest.mark.parametrize(
     "value",
     [1, "torch", None, [1, 2], {"a": 1}, math, math.sqrt, plain, recursive, Holder(1), Holder,
-     functools.partial(plain, 2), range(3), print],
+     functools.partial(plain, 2), range(3), print, CYCLE],
 )  # fmt: skip
 def test_plain_python_is_left_alone(value: Any) -> None:
     assert not reached("y = f", f=value)
@@ -94,14 +97,13 @@ def test_what_is_not_read_does_not_count() -> None:
     assert not reached("y = missing + 1")
 
 
-def test_cycles_end() -> None:
-    loop: list[Any] = []
-    loop.append(loop)
-    assert not reached("y = f", f=loop)
-
-
 def test_a_huge_list_of_numbers_is_quick() -> None:
     assert not reached("y = f", f=list(range(10**6)))
+
+
+def test_a_tensor_is_seen_before_what_other_names_lead_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tensor_reachability, "_is_librarys", None)
+    assert reached("f.plot(t)", f=Holder(1), t=torch.ones(1))
 
 
 def test_a_hostile_object_does_no_harm() -> None:
