@@ -86,8 +86,9 @@ def _ended_early(report: Report) -> bool:
 def details(report: Report) -> str:
     """What ran where, how ``auto`` chose, and the line for a program."""
     ran = "" if _ended_early(report) else _what_happened(report)
-    gains = report.program and ran and not plain_loops(report)
-    program = f"In a program: `{report.program}`." if gains else ""
+    plain = plain_loops(report) or race_outcome(report) == "eager"
+    line = report.program if ran and not plain else ""
+    program = f"In a program: `{line}`." if line else ""
     return " ".join(filter(None, [ran, autotuning.sentence(report), program]))
 
 
