@@ -110,7 +110,7 @@ def cell_gain(report: Report) -> CellGain | str:
     if eagers or plain_loops(report):
         # What runs as the plain cell does gains nothing, whatever single runs took.
         return _why_not(report)
-    if (plain or known) and report.busy_cores >= BUSY_CORES:
+    if (plain or known or report.paired_seconds) and report.busy_cores >= BUSY_CORES:
         return f"other programs kept {report.busy_cores:.1f} cores busy in this run"
     if plain and not report.compile_seconds and report.run_seconds > 0:
         source = f"{count(len(plain), 'run')} of the same text as a plain cell"

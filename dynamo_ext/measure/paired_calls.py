@@ -43,11 +43,11 @@ _WARM = 2  # calls of eager before those that count: its weights are not in the 
 LEAST = 0.03
 """Seconds of a run that may go to pairs of a graph until there are enough for an estimate."""
 
-FIRST, LATER = (0.4, 0.08), (0.1, 0.02)
+FIRST, LATER = (0.5, 0.08), (0.1, 0.02)
 """Shares of a run's compiling and of a graph's calls that may go to pairs: until then, and then."""
 
-AGAIN = 0.2, 0.5
-"""Share of a graph's compiling, and seconds, that may go to pairs in runs after that."""
+AGAIN = 0.5
+"""Seconds of a run after that which compiled, which may go to pairs of a graph."""
 
 _NOT_COMPARED = frozenset({"auto", "eager"})
 """A race has times of its own, and eager is not faster than itself."""
@@ -121,7 +121,7 @@ class PairedCalls:
         took = calls.seconds + calls.backward_seconds
         known = pairs or entry.cold_pairs
         expected = sum(known[-1]) if known else took / calls.count / 4
-        again = min(AGAIN[0] * entry.compile_seconds, AGAIN[1]) * (entry.cold_pairs is not None)
+        again = 0.0 if entry.cold_pairs is None else AGAIN
         while not _enough(pairs):
             short = expected < LEAD_IN_SECONDS
             cost = LEAD_IN_SECONDS + (SHORT_PAIRS + _WARM) * expected if short else expected

@@ -100,7 +100,7 @@ def test_pairs_of_the_run_that_compiled_count_until_there_are_others(cells, monk
     graphs = [report(cells, "y = model(x)").graphs[0]]
     took.append(0.02)
     # No time for one more, then for all.
-    monkeypatch.setattr(paired_calls, "AGAIN", (0.0, 0.0))
+    monkeypatch.setattr(paired_calls, "AGAIN", 0.0)
     for shares in [(0.0, 0.0), (0.0, 1_000.0)]:
         monkeypatch.setattr(paired_calls, "FIRST", shares)
         graphs.append(report(cells, "y = model(x)").graphs[0])
