@@ -67,7 +67,7 @@ def test_a_features_names_switch_that_off(without: Any) -> None:
 
 
 def test_what_repairs_an_older_torch_is_needed_there_alone(without: Any) -> None:
-    without(torch._dynamo.variables.lists, "ListIteratorVariable")
+    without(torch._dynamo.variables.lists, "TupleVariable")
     version.require()
     assert version.reason_without(version.OLDER)
     is_older = version.minor(torch.__version__) in version.OLDER
