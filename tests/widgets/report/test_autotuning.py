@@ -50,16 +50,16 @@ EAGER = autotune.GraphRace("eager", (dataclasses.replace(ROWS[0], outcome="won")
 
 
 def test_the_sentence_counts_winners_and_cost():
-    said = autotuning.sentence(report(WON, WON, EAGER))
-    assert said == (
+    assert autotuning.sentence(report(WON, WON, EAGER)) == (
         "auto chose onnxrt for 2 graphs and eager for 1 graph. 1 race remembered. "
         "Racing took 6.00 s."
     )
     # In a later run the graphs are the same, and nothing is raced.
     later = dataclasses.replace(report(WON, WON), race_seconds=0.0)
     assert autotuning.sentence(later) == "auto chose onnxrt for 2 graphs."
-    assert autotuning.sentence(report(None)) == ""
-    assert shown(report(None)) == ""
+    assert autotuning.sentence(report(None)) == shown(report(None)) == ""
+    runs = [dataclasses.replace(report(held), program="it()") for held in (WON, EAGER)]
+    assert ["In a program" in summary.details(run) for run in runs] == [True, False]
 
 
 def test_what_graphs_came_to_together_is_said_once():
@@ -68,8 +68,7 @@ def test_what_graphs_came_to_together_is_said_once():
         autotune.BaselineComparison("onnxrt", 0.9, 0.88, 0.92),
     )
     mix = dataclasses.replace(WON, confirmation=autotune.OnlineTrial(2, "mix", 15, rivals))
-    said = autotuning.sentence(report(mix, mix))
-    assert said.endswith(
+    assert autotuning.sentence(report(mix, mix)).endswith(
         "Measured during your own calls (up to 15 rounds), the choice for 2 graphs is 1.60× "
         "(1.50–1.70) as fast as eager and 0.90× (0.88–0.92) as fast as onnxrt for all: it is kept."
     )
