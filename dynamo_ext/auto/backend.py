@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dynamo_ext.auto.cache import Store, place_key
+from dynamo_ext.auto import ranking
+from dynamo_ext.auto.cache import Entry, Store, outdated, place_key
 from dynamo_ext.backends import calibration, crash_records, precision, registry
 from dynamo_ext.backends.base import DIVIDE, Lowered, LoweringRequest, WholeGraphBackend, fact
 from dynamo_ext.backends.fx_graph import may_differentiate
 from dynamo_ext.backends.graph_key import graph_key
 from dynamo_ext.errors import OptionError
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound, of_users
-from dynamo_ext.records.autotune import GraphCandidateResult
+from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
 from dynamo_ext.records.common import OptionSpec
 from dynamo_ext.torch_private import dispatch
 from dynamo_ext.torch_private.entered_modes import forward_of
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 
     from dynamo_ext.auto.program_trial import ProgramTrials
     from dynamo_ext.backends.compiler import Compiler
-
-SLOW_TO_BUILD = ("tvm_meta_schedule",)
-"""Joins with ``tune``: tuning takes minutes."""
 
 _ALL = "available"
 
@@ -70,12 +68,9 @@ class AutoBackend(WholeGraphBackend):
             "rel<=1e-2 or top1>=0.99; %%dynamo --accuracy checks it on the whole cell, too",
         ),
         OptionSpec(
-            "budget", 5.0, "seconds to time a graph for, or as many as 12 rounds take", least=0
+            "budget", 5.0, "seconds to time a graph for, or as many as 6 rounds take", least=0
         ),
         OptionSpec("remember", default=True, help="reuse the winner in later kernels"),
-        OptionSpec(
-            "tune", default=False, help="let tvm_meta_schedule take part, which takes minutes"
-        ),
         DIVIDE,
     )
 
@@ -103,7 +98,7 @@ class AutoBackend(WholeGraphBackend):
 
     def lower_for(self, request: LoweringRequest) -> Lowered:
         """The graph as a callable that races at its first call, or is the winner already."""
-        from dynamo_ext.auto.autotuned_graph import AutotunedGraph, CachedWinner
+        from dynamo_ext.auto.autotuned_graph import AutotunedGraph
         from dynamo_ext.auto.waiting_race import WaitingRace
 
         graph, inputs, options = request.graph, request.inputs, request.options
@@ -134,19 +129,13 @@ class AutoBackend(WholeGraphBackend):
             accuracy += ", calibrated"
         place = place_key(names, device, accuracy)
         known = self.store.find(key, place) if options["remember"] else None
-        if known is not None and known.contest.winner in {"eager", *names}:
-            held = dataclasses.replace(known.contest, remembered=True)
-            if held.winner == "eager":
-                journal.contest = held
-                return Lowered(forward_of(graph))
-            cached = CachedWinner(graph, journal, held, self.trials)
-            cached.forget = lambda: self.store.forget(key, place)
-            cached.remember = lambda contest: self.store.remember(key, place, contest)
-            winner = {held.winner: _compiler(held.winner, options).within(bound, strict=True)}
-            if cached.compile(winner, list(inputs)):
-                journal.contest = held
-                return Lowered(cached)
-            cached.forget()
+        if known is not None and (again := outdated(known.contest, names)):
+            names, out = _race_again(known.contest, names, again)
+            left_out += out
+        elif known is not None and known.contest.winner in {"eager", *names}:
+            if found := self._remembered(request, bound, known):
+                return found
+            self.store.forget(key, place)
         # At symbolic sizes it may be for longer than anybody waits: the others come before it.
         names.sort(key=lambda name: symbolic and name == "inductor")
         # A race judges by the bound itself.
@@ -155,13 +144,32 @@ class AutoBackend(WholeGraphBackend):
         racer = AutotunedGraph(graph, journal, float(options["budget"]), self.trials, bound)
         racer.absent = tuple(left_out)
         if options["remember"]:
-            racer.remember = lambda contest: self.store.remember(key, place, contest)
+            racer.remember = functools.partial(self.store.remember, key, place)
         if self._waits(key, request):
             mark = functools.partial(self.worth_a_race.add, key) if symbolic else None
             promised = functools.partial(self.store.promises, place)
             return Lowered(WaitingRace(graph, racer, compilers, journal, mark, promised))
         racer.compile(compilers, inputs)
         return Lowered(racer)
+
+    def _remembered(
+        self, request: LoweringRequest, bound: AccuracyBound | None, known: Entry
+    ) -> Lowered | None:
+        """The winner of an earlier race alone; nothing where it does not run any more."""
+        from dynamo_ext.auto.autotuned_graph import CachedWinner
+
+        held = dataclasses.replace(known.contest, remembered=True)
+        if held.winner == "eager":
+            request.journal.contest = held
+            return Lowered(forward_of(request.graph))
+        cached = CachedWinner(request.graph, request.journal, held, self.trials)
+        cached.forget = functools.partial(self.store.forget, known.graph, known.place)
+        cached.remember = functools.partial(self.store.remember, known.graph, known.place)
+        compiler = _compiler(held.winner, request.options).within(bound, strict=True)
+        if not cached.compile({held.winner: compiler}, list(request.inputs)):
+            return None
+        request.journal.contest = held
+        return Lowered(cached)
 
     def _waits(self, key: str, request: LoweringRequest) -> bool:
         """Whether a graph's race waits until it would pay: not where its backends are named."""
@@ -184,8 +192,7 @@ def candidate_names(options: Mapping[str, Any]) -> list[str]:
     """
     asked = str(options["candidates"])
     if asked == _ALL:
-        listed = [*registry.racing(), *(SLOW_TO_BUILD if options["tune"] else ())]
-        return [name for name in listed if registry.probe(registry.get(name)).available]
+        return [name for name in registry.racing() if registry.probe(registry.get(name)).available]
     names = [name.strip() for name in asked.split("+") if name.strip()]
     if not names or {"auto", "eager"} & set(names):
         message = f"candidates={asked} leaves nothing to compare with eager."
@@ -193,6 +200,20 @@ def candidate_names(options: Mapping[str, Any]) -> list[str]:
     for name in names:
         registry.get(name)
     return names
+
+
+def _race_again(
+    contest: GraphRace, names: Sequence[str], again: Sequence[str]
+) -> tuple[list[str], list[GraphCandidateResult]]:
+    """Who races where some backends have new versions, and the rows of an earlier race that hold.
+
+    The fastest of the others takes part, too.
+    """
+    best = contest.winner
+    if best in again:
+        best = ranking.best_full(contest, set(names) - set(again))
+    racing = [name for name in names if name == best or name in again]
+    return racing, [row for row in contest.contestants if row.backend not in {"eager", *racing}]
 
 
 def _takes_all_sizes(name: str) -> bool:

@@ -3,13 +3,12 @@
 A place is the machine and the software that a race's answer holds for.
 """
 
-import dataclasses
 import functools
 import json
 import statistics
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 
 import torch
 
@@ -31,14 +30,17 @@ class Place:
 
 
 def place_key(backends: Iterable[str], device: torch.device, accuracy: str = "") -> str:
-    """The machine, the software and the accuracy that a race's answer holds for, as text."""
+    """The machine, the software and the accuracy that a race's answer holds for, as text.
+
+    Of the backends the names alone: each result has the version that it was measured with.
+    """
     return json.dumps(
         {
             "device": device_model(device),
             "threads": torch.get_num_threads(),
             "dynamo_ext": dynamo_ext.__version__,
             "torch": str(torch.__version__),
-            "backends": {name: version_of(name) for name in sorted(backends)},
+            "backends": sorted(backends),
             **({"accuracy": accuracy} if accuracy else {}),
         },
         sort_keys=True,
@@ -50,6 +52,12 @@ def version_of(backend: str) -> str:
     """The version of the engine behind a backend; empty where it has none of its own."""
     found, _ = registry.request(backend)
     return registry.probe(found).version
+
+
+def outdated(contest: GraphRace, names: Iterable[str]) -> list[str]:
+    """Those of the backends that have another version now than in a race."""
+    then = {row.backend: row.version for row in contest.contestants}
+    return [name for name in names if then.get(name, "") != version_of(name) and name in then]
 
 
 @dataclass(frozen=True)
@@ -90,7 +98,8 @@ class Store(Table):
         self, graph: str, place: str, contest: GraphRace, made: float | None = None
     ) -> None:
         """Keep a race, instead of an earlier one of the same graph at the same place."""
-        text = json.dumps(dataclasses.asdict(contest))
+        rows = [replace(r, version=r.version or version_of(r.backend)) for r in contest.contestants]
+        text = json.dumps(asdict(replace(contest, contestants=tuple(rows))))
         self.keep([(graph, place, text, time.time() if made is None else made)])
 
 

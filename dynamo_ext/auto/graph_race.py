@@ -2,15 +2,18 @@
 
 import datetime as dt
 import functools
+import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
-from dynamo_ext.auto import elimination
-from dynamo_ext.auto.ranking import MATTERS, place
+from dynamo_ext.auto import turns
+from dynamo_ext.auto.ranking import is_open, place
 from dynamo_ext.backends.fx_graph import held_tensors
+from dynamo_ext.formatting import count
+from dynamo_ext.interruptions import failures
 from dynamo_ext.measure import multi_backend
 from dynamo_ext.measure.candidate_run import one_line
 from dynamo_ext.measure.progress import Board
@@ -19,10 +22,12 @@ from dynamo_ext.measure.state.snapshot import Snapshot
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
 from dynamo_ext.records.comparison import BUSY_CORES, Speedup
+from dynamo_ext.records.progress import RaceProgress
+from dynamo_ext.timing import clock
 from dynamo_ext.timing.machine_load import MachineLoad
 
-LOOSE = 0.25
-"""Width of an interval, as a share, that leaves a race undecided."""
+EXTRA_RACES = 2
+"""Races more, where the first one leaves open whether any backend is faster than eager."""
 
 
 def run_race(
@@ -61,7 +66,7 @@ def run_race(
                 board.put(each.name, "out", reason=each.reason)
             snapshot.restore(thorough=True)
         with MachineLoad() as company:
-            elimination.run([each for each in candidates if not each.outcome], budget, board)
+            _time([each for each in candidates if not each.outcome], budget, board)
     finally:
         snapshot.restore(thorough=True)
         surroundings.restore_random()
@@ -76,13 +81,66 @@ def _call(variant: Callable[..., Any], args: Sequence[Any]) -> Callable[[], dict
     return functools.partial(multi_backend.with_gradients, variant, *args)
 
 
+def _time(candidates: Sequence[multi_backend.GraphCandidate], budget: float, board: Board) -> None:
+    """Time them, eager first, until it is decided; one that drops out has an outcome then."""
+    running = list(candidates)
+    for _ in range(1 + EXTRA_RACES):
+        left = _hold(running, budget, board) if len(running) > 1 else []
+        for each in running[1:]:
+            if each.name not in left and each.error is None:
+                rounds = count(len(each.samples), "round")
+                each.drop_out("slower", f"Clearly slower after {rounds}.")
+        running = [each for each in running if each.name in left]
+        if not is_open(_speedups(running)):
+            return
+
+
+def _hold(
+    running: Sequence[multi_backend.GraphCandidate], budget: float, board: Board
+) -> list[str]:
+    """Time these in turn; the names of those that are left, the fastest first.
+
+    Raises what eager, the first one, raises. ``board`` reports how far it is.
+    """
+    named, samples = ({e.name: e for e in running}, {e.name: e.samples for e in running})
+    # To put back what a call changes takes longer than a short call.
+    repeats = running[0].before is None
+    race = turns.turns(samples, budget, running[0].name, repeats=repeats)
+    with clock.gc_disabled():
+        name, shown = next(race), ""
+        while True:
+            if name != shown:
+                shown, candidate = name, named[name]
+                number = len(candidate.samples) + 1
+                board.timing(RaceProgress("", "timing", name, round=number), running)
+            try:
+                seconds = candidate.read()
+            except failures() as error:  # a candidate that fails has lost
+                if candidate is running[0]:
+                    raise
+                candidate.error, seconds = error, math.inf
+            try:
+                name = race.send(seconds)
+            except StopIteration as ended:
+                return list(ended.value)
+
+
+def _speedups(candidates: Sequence[multi_backend.GraphCandidate]) -> dict[str, Speedup]:
+    """Speedups over eager, the first one, of those that were timed with it and did not fail."""
+    return {
+        each.name: speedup
+        for each in candidates
+        if each.error is None and (speedup := each.speedup_over(candidates[0])) is not None
+    }
+
+
 def _judge(
     candidates: list[multi_backend.GraphCandidate], seconds: float, busy_cores: float
 ) -> GraphRace:
     for each in candidates[1:]:
         if each.error is not None:
             each.drop_out("failed", one_line(each.error))
-    speedups = elimination.speedups_of(candidates)
+    speedups = _speedups(candidates)
     finished = {
         c.name: speedups[c.name] for c in candidates if not c.outcome and c.name in speedups
     }
@@ -93,7 +151,7 @@ def _judge(
             f"Other programs kept {busy_cores:.1f} cores busy while it was timed; the race is not "
             "remembered."
         )
-    elif winner == multi_backend.EAGER and _is_doubtful(finished.values()):
+    elif is_open(finished):
         note = "The machine was too busy to tell; the race is not remembered."
     rows = tuple(_row(each, winner, speedups.get(each.name)) for each in candidates)
     today = dt.datetime.now(tz=dt.UTC).date().isoformat()
@@ -116,12 +174,3 @@ def _row(
         error=candidate.max_error,
         reason=reason,
     )
-
-
-def _is_doubtful(speedups: Iterable[Speedup]) -> bool:
-    """Whether a backend may be faster than eager, which won, within what was measured.
-
-    A backend that won is remembered, even where another one may be faster still: to race again at
-    every start would cost more than there is between the two.
-    """
-    return any(s.high > 1 + MATTERS and s.high / s.low > 1 + LOOSE for s in speedups)

@@ -14,15 +14,13 @@ with all that happens between its graphs, where an engine's threads may be in th
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 import weakref
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from dynamo_ext.auto.turns import DROP_BELOW, turns
 from dynamo_ext.measure.multi_backend import EAGER
 from dynamo_ext.records.autotune import BaselineComparison, OnlineTrial
 from dynamo_ext.timing import clock, statistics
@@ -38,30 +36,8 @@ MIN_CALLS = 8
 MAX_WAIT = 400
 """Calls after which a graph waits for no round any more."""
 
-MAX_ROUNDS = 15
-"""Times that each assignment is timed, at most."""
-
-MIN_ROUNDS = 4
-"""Rounds after which an assignment that is clearly behind is not tried any more."""
-
-DROP_BELOW = 0.8
-"""An assignment is clearly behind whose speed is at best this share of the fastest one's."""
-
 MAX_SECONDS = 10.0
-"""Seconds of timed rounds after which what was seen decides, if every assignment had so many."""
-
-SHORT_ROUND = 0.05
-"""Seconds of a round that the threads of the variant before, still awake, may make longer."""
-
-LEAD_IN_SECONDS = 0.02
-"""Seconds of short rounds that do not count after a change of variant: until the threads of the one
-before sleep, and this one's are awake with its weights in the caches."""
-
-SAMPLE_SECONDS = clock.MIN_SAMPLE_SECONDS
-"""Seconds of short rounds that are one reading."""
-
-MIN_SHARE = 0.1
-"""Of a round's time in eager, what a backend must have variants for to be tried for all graphs."""
+"""Seconds of timed rounds after which what was seen decides."""
 
 MAX_SINGLE_BACKENDS = 2
 """Backends that are tried for all graphs, the most promising ones."""
@@ -128,7 +104,7 @@ class ProgramTrial:
         # A backward pass comes after the last call, and a device is not waited for before that.
         self._to_the_next = self._barrier is not clock.nothing or any(m.trains for m in calls)
         self._samples: dict[str, list[float]] = {name: [] for name in chosen}
-        self._rounds = schedule(self._samples)
+        self._rounds = turns(self._samples, MAX_SECONDS)
         self._turn = next(self._rounds)
         self._whole = False
         self._started = self._ended = 0.0
@@ -189,35 +165,6 @@ class ProgramTrial:
             anchor.settle()
 
 
-def schedule(samples: Mapping[str, list[float]]) -> Generator[str, float, list[str]]:
-    """The assignment of each round, for its seconds; in the end, those left, the fastest first.
-
-    ``samples`` get the readings of each.
-    """
-    order = random.Random(0)  # noqa: S311 - a schedule
-    running, warm, timed = list(samples), set[str](), 0.0
-    for number in range(1, MAX_ROUNDS + 1):
-        for name in order.sample(running, len(running)):
-            lead_in, seconds = LEAD_IN_SECONDS, (yield name)
-            while lead_in > 0 and (seconds < SHORT_ROUND or name not in warm):
-                warm.add(name)
-                lead_in -= seconds
-                seconds = yield name
-            rounds, taken = 1, seconds
-            while taken < SAMPLE_SECONDS:
-                rounds, taken = rounds + 1, taken + (yield name)
-            samples[name].append(taken / rounds)
-            timed += taken
-        if number >= MIN_ROUNDS:
-            running.sort(key=lambda name: float(np.median(samples[name])))
-            best = samples[running[0]]
-            speeds = {name: statistics.speedup(best, samples[name]) for name in running}
-            running = [name for name, speed in speeds.items() if speed.high > DROP_BELOW]
-            if len(running) == 1 or timed > MAX_SECONDS:
-                break
-    return running
-
-
 def begun(calls: Mapping[AutotunedGraph, int]) -> ProgramTrial | None:
     """A trial of these graphs; none, and they are settled, where eager has won clearly.
 
@@ -235,16 +182,11 @@ def begun(calls: Mapping[AutotunedGraph, int]) -> ProgramTrial | None:
 def totals(calls: Mapping[AutotunedGraph, int]) -> dict[str, float]:
     """Seconds of calls by the graphs' own races: of each backend for all of them, and of eager.
 
-    A backend of which only graphs that hardly count have a variant is left out: it would be eager.
+    Eager's count where a graph has no variant of a backend.
     """
-    eager = {member: n * member.seconds.get(EAGER, 0.0) for member, n in calls.items()}
-    found = {EAGER: sum(eager.values())}
-    for name in {name for member in calls for name in member.seconds} - {EAGER}:
-        having = {member: n for member, n in calls.items() if name in member.seconds}
-        if sum(eager[member] for member in having) >= MIN_SHARE * found[EAGER]:
-            own = sum(n * member.seconds[name] for member, n in having.items())
-            found[name] = own + sum(eager[member] for member in calls if member not in having)
-    return found
+    races = [(n, member.seconds, member.seconds.get(EAGER, 0.0)) for member, n in calls.items()]
+    names = {EAGER}.union(*(race for _, race, _ in races))
+    return {name: sum(n * race.get(name, eager) for n, race, eager in races) for name in names}
 
 
 def assignments(calls: Mapping[AutotunedGraph, int]) -> dict[str, Callable[[AutotunedGraph], str]]:

@@ -78,12 +78,10 @@ class Board:
             state: State = "ready" if each.error is None else "out"
             self._standings[each.name] = replace(known, state=state, median=median)
 
-    def timing(
-        self, step: RaceProgress, running: Sequence[TimedCallable], *, last: bool = True
-    ) -> None:
-        """Say how far a race of these is; after one that is not the ``last``, another comes."""
+    def timing(self, step: RaceProgress, running: Sequence[TimedCallable]) -> None:
+        """Say how far a race of these is."""
         self.timed(running)
-        self._tell(replace(step, subject=self._subject, left=step.left if last else None))
+        self._tell(replace(step, subject=self._subject))
 
     def _tell(self, progress: RaceProgress) -> None:
         if self.ends is not None:

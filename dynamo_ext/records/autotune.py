@@ -10,7 +10,8 @@ class GraphCandidateResult:
     ``outcome`` is ``won``, ``slower``, ``same`` (no faster than eager within noise), ``eager``
     (nothing of it ran in the engine), ``wrong``, ``failed``, ``crashed`` or ``not raced``.
     ``seconds`` is the median of one call, ``speedup`` over eager with its 95 % interval, ``error``
-    the largest relative error against eager; 0.0 where not measured.
+    the largest relative error against eager; 0.0 where not measured. ``version`` is the engine's,
+    in a race that is remembered.
     """
 
     backend: str
@@ -21,6 +22,7 @@ class GraphCandidateResult:
     high: float = 0.0
     error: float = 0.0
     reason: str = ""
+    version: str = ""
 
 
 @dataclass(frozen=True)

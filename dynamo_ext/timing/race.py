@@ -49,10 +49,16 @@ class TimedCallable:
 
     def warm_up(self) -> None:
         """Run twice, and note how long a call takes."""
-        self._ready()
-        self.warm = self._read()
+        self.warm = self.read()
         if self.before is None:
-            self.warm = min(self.warm, self._read())
+            self.warm = min(self.warm, self.read())
+
+    def read(self) -> float:
+        """Seconds of a call, now."""
+        self._ready()
+        if self.before is not None:
+            clock.wait_for_idle_threads()
+        return self._read()
 
     def take(self) -> None:
         """One more sample."""

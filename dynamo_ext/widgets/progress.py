@@ -151,12 +151,10 @@ class Waiting:
     def _render(self) -> None:
         with self._lock:
             now = self._last = time.perf_counter()
-            told = {subject: progress for subject, (progress, _) in self._told.items()}
             # The whole code, and the graph of it that was reported last.
             subjects = dict.fromkeys(["", self._subject]) if self._phase else {}
-            current = [told.pop(each) for each in subjects if each in told]
+            current = [self._told[each][0] for each in subjects if each in self._told]
             tables = [[_row(one, each) for one in each.standings] for each in current]
-            over = [_over(each) for subject, each in told.items() if subject]
             title = "Racing" if current and current[0].subject else self._title
             doing = "; ".join(map(_doing, current)) or self._words or "running"
             spent, limit = self.spent()
@@ -167,7 +165,6 @@ class Waiting:
                 "div",
                 _STYLE,
                 element("p", element("b", title), f" {sentence(doing)} ", element("span", took)),
-                *(element("p", each) for each in over),
                 *(element("table", element("tbody", *rows)) for rows in tables if rows),
                 element("p", _INTERRUPT, class_="dx-quiet"),
                 element("p", _SILENT, class_="dx-silent"),
@@ -192,14 +189,6 @@ def _doing(progress: RaceProgress) -> str:
         said = f"timing, round {progress.round}{of}" if progress.round else "warming up"
     whose = " ".join(filter(None, [progress.subject, progress.candidate]))
     return f"{whose}: {said}" if whose else said
-
-
-def _over(progress: RaceProgress) -> str:
-    """The result so far of a graph whose race is over."""
-    timed = [each for each in progress.standings if each.median and each.state == "ready"]
-    best = min(timed, key=lambda each: each.median, default=None)
-    fastest = f": {best.name} is the fastest, {seconds(best.median)} a call" if best else ""
-    return sentence(f"{progress.subject}{fastest}")
 
 
 def _row(standing: Standing, progress: RaceProgress) -> Markup:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from dynamo_ext.auto import backend as auto
-from dynamo_ext.auto import graph_race, program_trial
+from dynamo_ext.auto import graph_race, turns
 from dynamo_ext.auto.cache import Store
 
 
@@ -31,8 +31,8 @@ def _quiet_machine(monkeypatch):
 @pytest.fixture(autouse=True)
 def short_trials(monkeypatch):
     """Each turn of an assignment is one round to begin with, and one that counts."""
-    monkeypatch.setattr(program_trial, "LEAD_IN_SECONDS", 1e-6)
-    monkeypatch.setattr(program_trial, "SAMPLE_SECONDS", 1e-6)
+    monkeypatch.setattr(turns, "LEAD_IN_SECONDS", 1e-6)
+    monkeypatch.setattr(turns, "SAMPLE_SECONDS", 1e-6)
 
 
 @pytest.fixture

@@ -7,13 +7,16 @@ import torch
 
 import dynamo_ext
 from dynamo_ext.auto import backend as auto
-from dynamo_ext.auto import elimination, graph_race
+from dynamo_ext.auto import graph_race, ranking, turns
+from dynamo_ext.auto.cache import place_key
 from dynamo_ext.backends import registry
 from dynamo_ext.backends.compiler import Compiler
 from dynamo_ext.backends.engines.callable.backend import CallableBackend
+from dynamo_ext.backends.graph_key import graph_key
 from dynamo_ext.errors import OptionError
 from dynamo_ext.measure.multi_backend import MultiBackendGraph
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
+from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
 from dynamo_ext.timing import clock, first_run
 from tests.auto.conftest import Company
 from tests.timing import fake_clock
@@ -211,7 +214,7 @@ def test_gradients_count_too():
 @pytest.mark.usefixtures("real_clock")
 def test_real_backends_race_and_the_second_time_the_winner_is_known(monkeypatch):
     # However busy the machine, this race is remembered.
-    monkeypatch.setattr(graph_race, "LOOSE", float("inf"))
+    monkeypatch.setattr(ranking, "MATTERS", float("inf"))
     net = torch.nn.Sequential(
         torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4)
     ).eval()
@@ -262,10 +265,6 @@ def test_a_remembered_winner_is_compiled_alone(monkeypatch):
 
     backend.lower(graph(), [torch.ones(3)], settled)
     assert compiled == ["one", "two"]
-    from dynamo_ext.auto.cache import place_key
-    from dynamo_ext.backends.graph_key import graph_key
-    from dynamo_ext.records.autotune import GraphRace
-
     key = graph_key(graph(), [torch.ones(3)], training=False)
     place = place_key(["one", "two"], torch.device("cpu"))
     backend.store.remember(key, place, GraphRace("two"))
@@ -279,16 +278,54 @@ def test_a_remembered_winner_is_compiled_alone(monkeypatch):
     assert compiled == ["one", "two"]
 
 
+@pytest.mark.parametrize(
+    ("updated", "raced"),
+    [
+        ("a", ["a", "b"]),
+        ("b", ["a", "b"]),
+        ("c", ["a", "c"]),
+        ("", ["a"]),
+        ("abc", ["a", "b", "c"]),
+    ],
+)
+def test_a_new_version_of_a_backend_forgets_its_result_alone(monkeypatch, updated, raced):
+    compiled = []
+
+    def named(name):
+        made = CallableBackend(lambda graph, _: compiled.append(name) or graph.forward)
+        return Compiler(made, {"verify": False})
+
+    monkeypatch.setattr(registry, "compiler", lambda name, *_: named(name))
+    monkeypatch.setattr(auto, "candidate_names", lambda _: ["a", "b", "c"])
+    versions = dict.fromkeys(["eager", "a", "b", "c"], "1")
+    monkeypatch.setattr("dynamo_ext.auto.cache.version_of", versions.__getitem__)
+    rows = [("eager", "slower", 1.0), ("a", "won", 3.0), ("b", "slower", 2.0), ("c", "slower", 1.5)]
+    row = GraphCandidateResult
+    held = GraphRace("a", tuple(row(n, o, 1 / s, s, s - 0.1, s, version="1") for n, o, s in rows))
+    graph = torch.fx.GraphModule({}, _graph())
+    place = place_key(["a", "b", "c"], torch.device("cpu"))
+    key = graph_key(graph, [torch.ones(3)], training=False)
+    auto.BACKEND.store.remember(key, place, held)
+    versions |= dict.fromkeys(updated, "2")
+    settled = {spec.name: spec.default for spec in auto.BACKEND.options}
+    run = auto.BACKEND.lower(graph, [torch.ones(3)], settled)
+    assert compiled == raced
+    run(torch.ones(3))
+    left = auto.BACKEND.store.find(key, place).contest
+    assert {row.backend for row in left.contestants} == {"eager", "a", "b", "c"}
+    # What was raced again is of today, or the race could not tell on this clock.
+    assert {row.backend for row in left.contestants if row.version == "2"} <= {*updated}
+
+
 @pytest.mark.parametrize("value", ["", "+", "eager", "auto+onnxrt"])
 def test_candidates_that_cannot_race_are_refused(value):
     with pytest.raises(OptionError):
-        auto.candidate_names({"candidates": value, "tune": False})
+        auto.candidate_names({"candidates": value})
 
 
 def test_a_race_that_could_not_tell_is_not_remembered(monkeypatch):
-    monkeypatch.setattr(graph_race, "LOOSE", -1.0)
-    monkeypatch.setattr(graph_race, "MATTERS", -1.0)
-    monkeypatch.setattr(elimination, "ELIMINATION_ROUNDS", ())
+    monkeypatch.setattr(ranking, "MATTERS", -1.0)
+    monkeypatch.setattr(turns, "DROP_AFTER", ())
     fast = dynamo_ext.optimize("auto", options={"candidates": "aot_eager", "budget": 0.3})
     with torch.no_grad():
         report = fast(torch.nn.ReLU())
@@ -307,7 +344,7 @@ def test_a_race_on_a_busy_machine_is_not_remembered(monkeypatch):
 
 
 def test_who_is_faster_than_eager_is_remembered_however_loose_the_others(monkeypatch):
-    monkeypatch.setattr(graph_race, "LOOSE", -1.0)
+    monkeypatch.setattr(ranking, "MATTERS", -1.0)
     held = run_race(switch_of(slow_eager, fast=lambda x: (x + 1,)), torch.ones(3))
     assert held.winner == "fast"
     assert held.note == ""
@@ -331,9 +368,9 @@ def test_a_race_that_fails_leaves_eager(monkeypatch):
 
 @pytest.mark.usefixtures("real_clock")
 def test_a_race_is_no_part_of_running_the_graph(monkeypatch):
-    run = elimination.run
+    run = graph_race._time
     # How long the race alone takes depends on the machine: 0.09 to 0.9 s on an idle one.
-    monkeypatch.setattr(elimination, "run", lambda *args: wait(0.5) or run(*args))
+    monkeypatch.setattr(graph_race, "_time", lambda *args: wait(0.5) or run(*args))
     options = {"candidates": "ts", "budget": 0.3}
     session = dynamo_ext.optimize("auto", options=options)
     fast = session(lambda x: torch.relu(x) + 1)
@@ -385,10 +422,10 @@ def test_who_would_begin_after_the_time_for_compiling_is_left_out(monkeypatch):
 
 
 def test_torchscript_races_where_it_is_named_alone():
-    usual = auto.candidate_names({"candidates": "available", "tune": True})
+    usual = auto.candidate_names({"candidates": "available"})
     assert {"onnxrt", "openvino"} <= {*usual}
-    assert not {"ts", "ofi"} & {*usual}
-    assert auto.candidate_names({"candidates": "ts+ofi", "tune": False}) == ["ts", "ofi"]
+    assert not {"ts", "ofi", "tvm_meta_schedule"} & {*usual}
+    assert auto.candidate_names({"candidates": "ts+ofi"}) == ["ts", "ofi"]
 
 
 @pytest.mark.parametrize("asked", ["available", "openvino+onnxrt"])

@@ -13,7 +13,9 @@ from dynamo_ext.errors import FallbackWarning
 from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
 from tests.stores import at_once, kill_at_any_moment, on_a_full_disk, read_only
 
-CONTEST = GraphRace("onnxrt", (GraphCandidateResult("onnxrt", "won", 0.1, 2.0, 1.9, 2.1),))
+CONTEST = GraphRace(
+    "onnxrt", (GraphCandidateResult("onnxrt", "won", 0.1, 2.0, 1.9, 2.1, version="1"),)
+)
 
 
 @pytest.fixture
@@ -195,7 +197,7 @@ import itertools, os, sys, warnings
 from dynamo_ext.auto.cache import Store
 from dynamo_ext.records.autotune import GraphRace, GraphCandidateResult
 warnings.simplefilter("ignore")
-store, race = Store(), GraphRace("ts", (GraphCandidateResult("ts", "won"),) * 50)
+store, race = Store(), GraphRace("ts", (GraphCandidateResult("ts", "won", version="1"),) * 50)
 print("begun", flush=True)
 for number in ROUNDS:
     store.remember(f"{os.getpid()} {number % 20}", "p", race)

@@ -78,7 +78,7 @@ def cells(races: Any, monkeypatch: Any) -> Iterator[Live]:
         race(running, Plan(1.0, rounds=6))
 
     monkeypatch.setattr(graph_race.multi_backend, "winner_of", winner)
-    monkeypatch.setattr(graph_race.elimination, "run", all_of_it)
+    monkeypatch.setattr(graph_race, "_time", all_of_it)
     with live(SETUP) as found:
         yield found
     user_backends.registered.pop("planted")

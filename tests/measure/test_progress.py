@@ -84,7 +84,7 @@ def test_a_race_is_told_with_medians():
     step = RaceProgress("", "timing", "one", round=4, rounds=12, left=7.0)
     with reporting_to(told.append):
         board.timing(step, [one, two])
-        board.timing(replace(step, round=5, left=6.0), [one, two], last=False)
+        board.timing(replace(step, round=5, left=None), [one, two])
     assert [(each.name, each.state, each.median) for each in told[0].standings] == [
         ("one", "ready", 2.0),
         ("two", "out", 0.0),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dynamo_ext.auto import autotuned_graph, elimination, graph_race, program_trial
+from dynamo_ext.auto import autotuned_graph, graph_race, program_trial
 from dynamo_ext.backends import compiler
 from dynamo_ext.measure import operation_profiler
 from dynamo_ext.timing import clock, first_run, race
@@ -12,7 +12,6 @@ USERS = (
     race,
     autotuned_graph,
     compiler,
-    elimination,
     graph_race,
     program_trial,
     first_run,

@@ -138,7 +138,7 @@ def test_every_candidate_has_a_row():
     assert "onnxrt" not in screen.texts[0]
 
 
-def test_a_graph_that_was_raced_before_is_one_line():
+def test_a_graph_that_was_raced_before_gives_way_to_the_next():
     made, screen = waiting()
     first = (Standing("eager", "ready", 0.004), Standing("onnxrt", "ready", 0.002))
     second = (Standing("eager", "ready", 0.003), Standing("onnxrt"))
@@ -147,10 +147,7 @@ def test_a_graph_that_was_raced_before_is_one_line():
         made.show(RaceProgress("graph 2", "compiling", "onnxrt", second, left=4.0))
         said = until_shown(screen, said="graph 2")
     assert said.startswith("Racing graph 2 onnxrt: compiling. ")
-    assert (
-        "s left. graph 1: onnxrt is the fastest, 2.00 ms a call. "
-        "eager timed 3.00 ms a call onnxrt compiling Interrupt" in said
-    )
+    assert "s left. eager timed 3.00 ms a call onnxrt compiling Interrupt" in said
 
 
 def test_a_race_within_a_comparison_is_shown_under_it(monkeypatch):
@@ -165,7 +162,7 @@ def test_a_race_within_a_comparison_is_shown_under_it(monkeypatch):
         after = until_shown(screen, said="ts: ")
     assert "auto: compiling; graph 1 openvino: timing, round 3 of 4." in said
     assert "openvino being timed 2.00 ms a call" in said
-    assert "graph 1: openvino is the fastest" in after
+    assert "openvino" not in after
     assert "round 3" not in after
 
 
