@@ -173,7 +173,7 @@ What is fastest differs by processor, which the last line names. There is a page
 
 Each model runs in a process of its own: its graphs are raced, and then `auto`, every backend alone
 and the peers are compared in one interleaved schedule (`dynamo_ext.compare`). When this was
-measured `ts` and `ofi` raced by default, and races were longer; they choose as well now (on 12).
+measured `ts` and `ofi` raced by default, and a race timed its candidates for longer than now.
 
 Speedups are medians of ratios within a round, with their 95 % intervals. *Known start* is a first
 call in which the race is remembered; beside it the first call of the winner by itself (medians of
