@@ -209,11 +209,11 @@ def _race_again(
 
     The fastest of the others takes part, too.
     """
-    best = contest.winner
-    if best in again:
-        best = ranking.best_full(contest, set(names) - set(again))
+    held = set(names) - set(again)
+    best = contest.winner if contest.winner in held else ranking.best_full(contest, held)
     racing = [name for name in names if name == best or name in again]
-    return racing, [row for row in contest.contestants if row.backend not in {"eager", *racing}]
+    left = set(names) - set(racing)
+    return racing, [row for row in contest.contestants if row.backend in left]
 
 
 def _takes_all_sizes(name: str) -> bool:
