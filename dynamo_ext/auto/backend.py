@@ -205,10 +205,7 @@ def candidate_names(options: Mapping[str, Any]) -> list[str]:
 def _race_again(
     contest: GraphRace, names: Sequence[str], again: Sequence[str]
 ) -> tuple[list[str], list[GraphCandidateResult]]:
-    """Who races where some backends have new versions, and the rows of an earlier race that hold.
-
-    The fastest of the others takes part, too.
-    """
+    """The backends that race ``again`` with the fastest other one, and the rows that are kept."""
     held = set(names) - set(again)
     best = contest.winner if contest.winner in held else ranking.best_full(contest, held)
     racing = [name for name in names if name == best or name in again]

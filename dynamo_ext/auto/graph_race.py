@@ -90,6 +90,7 @@ def _time(candidates: Sequence[multi_backend.GraphCandidate], budget: float, boa
             if each.name not in left and each.error is None:
                 rounds = count(len(each.samples), "round")
                 each.drop_out("slower", f"Clearly slower after {rounds}.")
+                board.put(each.name, "out", reason=each.reason)
         running = [each for each in running if each.name in left]
         if not is_open(_speedups(running)):
             return

@@ -15,6 +15,7 @@ from dynamo_ext.backends.engines.callable.backend import CallableBackend
 from dynamo_ext.backends.graph_key import graph_key
 from dynamo_ext.errors import OptionError
 from dynamo_ext.measure.multi_backend import MultiBackendGraph
+from dynamo_ext.measure.progress import Board, reporting_to
 from dynamo_ext.numerics.accuracy_bound import AccuracyBound
 from dynamo_ext.records.autotune import GraphCandidateResult, GraphRace
 from dynamo_ext.timing import clock, first_run
@@ -68,14 +69,21 @@ def outcomes(held):
 
 
 def test_the_fastest_right_form_wins():
-    held = run_race(
-        switch_of(
-            slow_eager,
-            fast=lambda x: (x + 1,),
-            faster_but_wrong=lambda x: (x + 2,),
-            slower=lambda x: (wait(3 * SLEEP), (x + 1,))[1],
+    told = []
+    variants = {
+        "fast": lambda x: (x + 1,),
+        "faster_but_wrong": lambda x: (x + 2,),
+        "slower": lambda x: (wait(3 * SLEEP), (x + 1,))[1],
+    }
+    board = Board("", ["eager", *variants])
+    with reporting_to(told.append):
+        held = graph_race.run_race(
+            switch_of(slow_eager, **variants), (torch.ones(3),), 1.0, board=board
         )
-    )
+        board.doing("")
+    out = {each.name: each.reason for each in told[-1].standings if each.state == "out"}
+    assert out.keys() == {"faster_but_wrong", "slower"}
+    assert "Clearly slower after" in out["slower"]
     assert held.winner == "fast"
     assert outcomes(held) == {
         "eager": "slower",
@@ -313,7 +321,6 @@ def test_a_new_version_of_a_backend_forgets_its_result_alone(monkeypatch, update
     run(torch.ones(3))
     left = auto.BACKEND.store.find(key, place).contest
     assert sorted(row.backend for row in left.contestants) == ["a", "b", "c", "eager"]
-    # What was raced again is of today, or the race could not tell on this clock.
     assert {row.backend for row in left.contestants if row.version == "2"} <= {*updated}
 
 
